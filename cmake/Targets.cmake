@@ -1,0 +1,54 @@
+# One object library holds kernels/ and jit/. The shared library exports omni.map's symbols from it; tests link the same objects
+# as an archive, so that they can reach internals.
+
+add_library(omni_compile_flags INTERFACE)
+target_compile_features(omni_compile_flags INTERFACE cxx_std_20)
+# No contraction: docs/numerics.md says where a fused multiply-add stands. No ISA flags here: see omni_leaf_sources().
+target_compile_options(omni_compile_flags INTERFACE -ffp-contract=off -Wall -Wextra -Werror)
+target_include_directories(omni_compile_flags INTERFACE ${PROJECT_SOURCE_DIR})
+
+add_library(omni_objects OBJECT)
+set_target_properties(omni_objects PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                                              C_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+target_link_libraries(omni_objects PRIVATE omni_compile_flags xbyak::xbyak nlohmann_json::nlohmann_json PkgConfig::cpuinfo
+                                           Threads::Threads)
+target_include_directories(omni_objects PRIVATE ${PROJECT_SOURCE_DIR}/kernels/include)
+
+# Sources compiled for one ISA: leaf functions only, no static initialisers and no inline functions of the standard library (their
+# merged copies could be picked for callers on any machine). tests/abi checks the objects.
+function(omni_leaf_sources)
+  cmake_parse_arguments(arg "" "" "FLAGS;SOURCES" ${ARGN})
+  target_sources(omni_objects PRIVATE ${arg_SOURCES})
+  list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE _paths)
+  set_property(SOURCE ${_paths} TARGET_DIRECTORY omni_objects APPEND PROPERTY COMPILE_OPTIONS ${arg_FLAGS})
+  set_property(GLOBAL APPEND PROPERTY OMNI_LEAF_SOURCES ${_paths})
+endfunction()
+
+function(omni_finish_library)
+  add_library(omni_kernels SHARED)
+  add_library(omni::kernels ALIAS omni_kernels)
+  set_target_properties(omni_kernels PROPERTIES OUTPUT_NAME omnikernels VERSION ${PROJECT_VERSION}
+                                                SOVERSION ${PROJECT_VERSION_MAJOR} EXPORT_NAME kernels LINKER_LANGUAGE CXX
+                                                LINK_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/api/omni.map)
+  target_link_libraries(omni_kernels PRIVATE $<BUILD_INTERFACE:omni_objects> PkgConfig::cpuinfo Threads::Threads)
+  target_link_options(omni_kernels PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/kernels/api/omni.map -Wl,--no-undefined)
+  target_include_directories(omni_kernels PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/kernels/include>
+                                                 $<INSTALL_INTERFACE:include>)
+
+  add_library(omni_internal STATIC)
+  set_target_properties(omni_internal PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(omni_internal PUBLIC omni_objects omni_compile_flags PkgConfig::cpuinfo Threads::Threads xbyak::xbyak
+                                             nlohmann_json::nlohmann_json)
+  target_include_directories(omni_internal PUBLIC ${PROJECT_SOURCE_DIR}/kernels/include)
+endfunction()
+
+# omni_test(NAME name SOURCES a.cc ... [LIBRARIES lib ...] [LABELS label ...]): one GoogleTest program; every test of it is a ctest
+# test, and GTEST_SKIP shows as skipped.
+function(omni_test)
+  cmake_parse_arguments(arg "" "NAME" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_link_libraries(${arg_NAME} PRIVATE omni_internal GTest::gtest GTest::gtest_main ${arg_LIBRARIES})
+  include(GoogleTest)
+  gtest_discover_tests(${arg_NAME} TEST_PREFIX ${arg_NAME}. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600
+                                                                                             ENVIRONMENT "${arg_ENVIRONMENT}")
+endfunction()

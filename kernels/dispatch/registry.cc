@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/dispatch/kernel.h"
+
+namespace okl {
+
+#define OMNI_KERNEL(op, name, numerics, activation, weights, required, isa, mr, nr, code, implementation, summary) \
+  extern const Implementation<Op::op>::type implementation;
+#include "kernels/dispatch/registry.inc"
+#undef OMNI_KERNEL
+
+namespace {
+
+constexpr KernelRow rows[] = {
+#define OMNI_KERNEL(op, name, numerics, activation, weights, required, isa, mr, nr, code, implementation, summary) \
+  {Op::op, name, Numerics::numerics, activation, weights, required, isa, mr, nr, Code::code, &implementation, summary},
+#include "kernels/dispatch/registry.inc"
+#undef OMNI_KERNEL
+};
+
+}  // namespace
+
+std::span<const KernelRow> registry() { return rows; }
+
+const KernelRow* find_kernel(std::string_view name) {
+  for (const KernelRow& row : rows) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+std::string_view op_name(Op op) {
+  switch (op) {
+    case Op::kGemv:
+      return "gemv";
+    case Op::kGemm:
+      return "gemm";
+    case Op::kPack:
+      return "pack";
+    case Op::kDequant:
+      return "dequant";
+  }
+  return "";
+}
+
+std::string_view numerics_name(Numerics numerics) {
+  switch (numerics) {
+    case Numerics::kNone:
+      return "";
+    case Numerics::kGroup:
+      return "group";
+    case Numerics::kTorch:
+      return "torch";
+  }
+  return "";
+}
+
+}  // namespace okl

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file dequant.h  Direct de-interleave dequantisation of packed 4-bit weights. */
+#ifndef OMNI_DEQUANT_H
+#define OMNI_DEQUANT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "omni/layout.h"
+#include "omni/parallel.h"
+#include "omni/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Order of the dequantised window. */
+typedef enum omni_order {
+  OMNI_ORDER_NK = 0, /**< out[n - n0][k - k0] */
+  OMNI_ORDER_KN = 1  /**< out[k - k0][n - n0] */
+} omni_order;
+
+/** Dequantises the window [n0, n1) x [k0, k1): fp32 = fma(q - 8, s, z), bf16 = RNE of it. Bit-exact on every tier. */
+typedef struct omni_dequant_args {
+  uint32_t size;      /**< sizeof(omni_dequant_args) */
+  uint16_t out_type;  /**< OMNI_DTYPE_BF16 or OMNI_DTYPE_F32 */
+  uint16_t order;     /**< omni_order */
+  omni_layout layout; /**< OMNI_FORMAT_TG4 */
+  const void* codes;
+  size_t codes_bytes;
+  const void* scales;
+  size_t scales_bytes;
+  int64_t n0, n1, k0, k1;
+  void* out;          /**< aligned to its element */
+  int64_t ld_out;     /**< elements, >= the inner extent */
+  const char* kernel; /**< a kernel name to force, or NULL */
+  const char* max_isa; /**< a tier name that caps this call only, or NULL */
+  const omni_parallel* parallel; /**< NULL: the process-wide pool */
+} omni_dequant_args;
+
+OMNI_API omni_status omni_dequantize(const omni_dequant_args* args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

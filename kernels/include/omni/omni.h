@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file omni.h  omni-kernels: int4 CPU kernels behind a small C11 interface. The only ABI.
+ *
+ * Rules that hold everywhere: every struct begins with its own size; handles are opaque; functions return omni_status and put one
+ * line in omni_last_error(); on an error nothing is written to any output; the library never prints, aborts, exits, or reads the
+ * environment after initialisation; all entries are thread-safe unless they say otherwise.
+ */
+#ifndef OMNI_OMNI_H
+#define OMNI_OMNI_H
+
+#include "omni/cpu.h"
+#include "omni/dequant.h"
+#include "omni/kernels.h"
+#include "omni/layout.h"
+#include "omni/linear.h"
+#include "omni/memory.h"
+#include "omni/parallel.h"
+#include "omni/repack.h"
+#include "omni/status.h"
+#include "omni/version.h"
+
+#endif
