@@ -1,3 +1,5 @@
+include(GNUInstallDirs)
+
 # One object library holds kernels/ and jit/. The shared library exports omni.map's symbols from it; tests link the same objects
 # as an archive, so that they can reach internals.
 
@@ -33,7 +35,7 @@ function(omni_finish_library)
   target_link_libraries(omni_kernels PRIVATE $<BUILD_INTERFACE:omni_objects> PkgConfig::cpuinfo Threads::Threads)
   target_link_options(omni_kernels PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/kernels/api/omni.map -Wl,--no-undefined)
   target_include_directories(omni_kernels PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/kernels/include>
-                                                 $<INSTALL_INTERFACE:include>)
+                                                 $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
   add_library(omni_internal STATIC)
   set_target_properties(omni_internal PROPERTIES LINKER_LANGUAGE CXX)
@@ -42,13 +44,15 @@ function(omni_finish_library)
   target_include_directories(omni_internal PUBLIC ${PROJECT_SOURCE_DIR}/kernels/include)
 endfunction()
 
-# omni_test(NAME name SOURCES a.cc ... [LIBRARIES lib ...] [LABELS label ...]): one GoogleTest program; every test of it is a ctest
-# test, and GTEST_SKIP shows as skipped.
+# omni_test(NAME name SOURCES a.cc ... [LIBRARIES lib ...] [LABELS label ...] [SERIAL]): one GoogleTest program; every test of it is
+# a ctest test, and GTEST_SKIP shows as skipped. SERIAL: its tests need the machine to themselves (memory, thread counts).
 function(omni_test)
-  cmake_parse_arguments(arg "" "NAME" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(arg "SERIAL" "NAME" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_link_libraries(${arg_NAME} PRIVATE omni_internal GTest::gtest GTest::gtest_main ${arg_LIBRARIES})
+  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   include(GoogleTest)
   gtest_discover_tests(${arg_NAME} TEST_PREFIX ${arg_NAME}. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600
-                                                                                             ENVIRONMENT "${arg_ENVIRONMENT}")
+                                                                                             ENVIRONMENT "${arg_ENVIRONMENT}"
+                                                                                             RUN_SERIAL ${arg_SERIAL})
 endfunction()
