@@ -43,18 +43,18 @@ enum {
 
 /** A machine as kernel selection sees it. Selection is a pure function of this struct and the query. */
 typedef struct omni_machine {
-  uint32_t size;          /**< sizeof(omni_machine) */
-  uint32_t isa;           /**< OMNI_ISA_* after OMNI_MAX_ISA */
-  uint32_t isa_hardware;  /**< before it */
-  uint32_t traits;        /**< OMNI_TRAIT_* */
-  uint32_t cores_online;  /**< logical processors that are online */
-  uint32_t cores_usable;  /**< after affinity, cgroup quota and performance cores: the default thread count */
-  uint64_t l1d_bytes;     /**< of one core; 0 when unknown */
-  uint64_t l2_bytes;      /**< of one core; 0 when unknown */
-  uint64_t l3_bytes;      /**< last-level cache that one core can use; 0 when unknown */
-  char vendor[16];        /**< "GenuineIntel", "AuthenticAMD", ... */
-  char name[64];          /**< processor brand string */
-  char amx_reason[96];    /**< why AMX is not usable; "" when it is */
+  uint32_t size;         /**< sizeof(omni_machine) */
+  uint32_t isa;          /**< OMNI_ISA_* after OMNI_MAX_ISA */
+  uint32_t isa_hardware; /**< before it */
+  uint32_t traits;       /**< OMNI_TRAIT_* */
+  uint32_t cores_online; /**< logical processors that are online */
+  uint32_t cores_usable; /**< after affinity, cgroup quota and performance cores: the default thread count */
+  uint64_t l1d_bytes;    /**< of one core; 0 when unknown */
+  uint64_t l2_bytes;     /**< of one core; 0 when unknown */
+  uint64_t l3_bytes;     /**< last-level cache that one core can use; 0 when unknown */
+  char vendor[16];       /**< "GenuineIntel", "AuthenticAMD", ... */
+  char name[64];         /**< processor brand string */
+  char amx_reason[96];   /**< why AMX is not usable; "" when it is */
 } omni_machine;
 
 /** The machine that the library runs on (or the profile set by omni_set_profile_json). Thread-safe. */
@@ -73,6 +73,7 @@ OMNI_API omni_status omni_set_max_isa(const char* tier);
 OMNI_API omni_status omni_set_kernel(const char* kernel_name);
 /** Trace to a callback: one line per dispatch decision, generated kernel and fallback; as OMNI_VERBOSE=1, which uses stderr. */
 typedef void (*omni_trace_fn)(void* context, const char* line);
+/** Sets the trace callback; NULL ends it. `fn` may be called from any thread and must not call the library. */
 OMNI_API omni_status omni_set_trace(omni_trace_fn fn, void* context);
 /**
  * Reads OMNI_MAX_ISA, OMNI_KERNEL, OMNI_NUM_THREADS and OMNI_VERBOSE. Runs by itself on first use; calling it is how a program

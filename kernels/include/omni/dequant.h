@@ -22,22 +22,26 @@ typedef enum omni_order {
 
 /** Dequantises the window [n0, n1) x [k0, k1): fp32 = fma(q - 8, s, z), bf16 = RNE of it. Bit-exact on every tier. */
 typedef struct omni_dequant_args {
-  uint32_t size;      /**< sizeof(omni_dequant_args) */
-  uint16_t out_type;  /**< OMNI_DTYPE_BF16 or OMNI_DTYPE_F32 */
-  uint16_t order;     /**< omni_order */
-  omni_layout layout; /**< OMNI_FORMAT_TG4 */
-  const void* codes;
-  size_t codes_bytes;
-  const void* scales;
-  size_t scales_bytes;
-  int64_t n0, n1, k0, k1;
-  void* out;          /**< aligned to its element */
-  int64_t ld_out;     /**< elements, >= the inner extent */
-  const char* kernel; /**< a kernel name to force, or NULL */
-  const char* max_isa; /**< a tier name that caps this call only, or NULL */
+  uint32_t size;                 /**< sizeof(omni_dequant_args) */
+  uint16_t out_type;             /**< OMNI_DTYPE_BF16 or OMNI_DTYPE_F32 */
+  uint16_t order;                /**< omni_order */
+  omni_layout layout;            /**< OMNI_FORMAT_TG4 */
+  const void* codes;             /**< packed codes, 16-byte aligned */
+  size_t codes_bytes;            /**< at least omni_packed_size */
+  const void* scales;            /**< scale-and-zero array, aligned to its element */
+  size_t scales_bytes;           /**< at least omni_scales_size */
+  int64_t n0;                    /**< first channel of the window */
+  int64_t n1;                    /**< one past its last channel, n0 <= n1 <= N */
+  int64_t k0;                    /**< first input of the window */
+  int64_t k1;                    /**< one past its last input, k0 <= k1 <= K */
+  void* out;                     /**< aligned to its element */
+  int64_t ld_out;                /**< elements, >= the inner extent */
+  const char* kernel;            /**< a kernel name to force, or NULL */
+  const char* max_isa;           /**< a tier name that caps this call only, or NULL */
   const omni_parallel* parallel; /**< NULL: the process-wide pool */
 } omni_dequant_args;
 
+/** Runs it. An empty window writes nothing. Thread-safe. On an error nothing is written. */
 OMNI_API omni_status omni_dequantize(const omni_dequant_args* args);
 
 #ifdef __cplusplus

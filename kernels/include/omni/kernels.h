@@ -16,7 +16,7 @@ extern "C" {
 typedef struct omni_kernel_info {
   uint32_t size;         /**< sizeof(omni_kernel_info) */
   uint32_t isa_required; /**< OMNI_ISA_* */
-  const char* name;      /**< <op>_<class>_<activation>_<weight format>_<MRxNR>_<isa>, absent fields left out */
+  const char* name;      /**< `<op>_<class>_<activation>_<weight format>_<MRxNR>_<isa>`, absent fields left out */
   const char* op;        /**< "gemv", "gemm", "pack", "dequant" */
   const char* numerics;  /**< "group", "torch" or "" */
   const char* isa;       /**< tier name */

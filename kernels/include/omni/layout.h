@@ -44,7 +44,7 @@ typedef enum omni_format {
 
 /** Bits of omni_layout.flags; both are set by omni_layout_init and checked wherever a layout is taken. */
 enum {
-  OMNI_LAYOUT_PADDED_N = 1,   /**< N is no multiple of 16: the tail is padded with code 8 to the next one (PyTorch refuses such N) */
+  OMNI_LAYOUT_PADDED_N = 1, /**< N is no multiple of 16: the tail is padded with code 8 to the next one (PyTorch refuses such N) */
   OMNI_LAYOUT_SHORT_GROUP = 2 /**< K is no multiple of the group: the last group is short */
 };
 
@@ -56,14 +56,14 @@ enum {
  * multiple of 32 with code 8.
  */
 typedef struct omni_layout {
-  uint32_t size;        /**< sizeof(omni_layout) */
-  uint16_t format;      /**< omni_format */
-  uint16_t version;     /**< of that format; 1 today */
-  uint16_t scale_type;  /**< omni_dtype: OMNI_DTYPE_BF16 or OMNI_DTYPE_F32 */
-  uint16_t flags;       /**< OMNI_LAYOUT_* */
-  uint32_t group;       /**< 32, 64, 128, 256 or K */
-  int64_t n;            /**< output channels, >= 0 */
-  int64_t k;            /**< inputs, >= 1 */
+  uint32_t size;       /**< sizeof(omni_layout) */
+  uint16_t format;     /**< omni_format */
+  uint16_t version;    /**< of that format; 1 today */
+  uint16_t scale_type; /**< omni_dtype: OMNI_DTYPE_BF16 or OMNI_DTYPE_F32 */
+  uint16_t flags;      /**< OMNI_LAYOUT_* */
+  uint32_t group;      /**< 32, 64, 128, 256 or K */
+  int64_t n;           /**< output channels, >= 0 */
+  int64_t k;           /**< inputs, >= 1 */
 } omni_layout;
 
 /** Fills a layout id of a packed format. `group` may exceed K (then there is one short group). */

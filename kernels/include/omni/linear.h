@@ -25,16 +25,16 @@ enum { OMNI_EPILOGUE_NONE = 0, OMNI_EPILOGUE_BIAS = 1, OMNI_EPILOGUE_RESIDUAL = 
 
 /** A question to the registry. */
 typedef struct omni_linear_query {
-  uint32_t size;             /**< sizeof(omni_linear_query) */
-  uint16_t numerics;         /**< omni_numerics */
-  uint16_t x_type;           /**< OMNI_DTYPE_BF16; class torch also OMNI_DTYPE_F32 (then scales are F32 too) */
-  uint16_t y_type;           /**< OMNI_DTYPE_BF16 or OMNI_DTYPE_F32 */
-  uint16_t residual_type;    /**< OMNI_DTYPE_BF16 or OMNI_DTYPE_F32 with OMNI_EPILOGUE_RESIDUAL, else OMNI_DTYPE_NONE */
-  uint32_t epilogue;         /**< OMNI_EPILOGUE_* */
-  uint32_t max_m;            /**< most rows that omni_run will be given, 1..16 */
-  omni_layout weights;       /**< OMNI_FORMAT_TG4 */
-  const char* kernel;        /**< a kernel name to force, or NULL */
-  const char* max_isa;       /**< a tier name that caps this plan only, or NULL */
+  uint32_t size;          /**< sizeof(omni_linear_query) */
+  uint16_t numerics;      /**< omni_numerics */
+  uint16_t x_type;        /**< OMNI_DTYPE_BF16; class torch also OMNI_DTYPE_F32 (then scales are F32 too) */
+  uint16_t y_type;        /**< OMNI_DTYPE_BF16 or OMNI_DTYPE_F32 */
+  uint16_t residual_type; /**< OMNI_DTYPE_BF16 or OMNI_DTYPE_F32 with OMNI_EPILOGUE_RESIDUAL, else OMNI_DTYPE_NONE */
+  uint32_t epilogue;      /**< OMNI_EPILOGUE_* */
+  uint32_t max_m;         /**< most rows that omni_run will be given, 1..16 */
+  omni_layout weights;    /**< OMNI_FORMAT_TG4 */
+  const char* kernel;     /**< a kernel name to force, or NULL */
+  const char* max_isa;    /**< a tier name that caps this plan only, or NULL */
 } omni_linear_query;
 
 /** A chosen and generated kernel. Immutable, usable from any number of threads at once. */
@@ -42,33 +42,33 @@ typedef struct omni_plan omni_plan;
 
 /** What a plan is. Strings belong to the library and never go away. */
 typedef struct omni_plan_info {
-  uint32_t size;            /**< sizeof(omni_plan_info) */
-  uint32_t isa_required;    /**< OMNI_ISA_* bits of the kernel */
-  const char* kernel;       /**< name of the registry row */
-  const char* reason;       /**< why this row: one line */
-  const char* code;         /**< "jit", "jit (double mapping)" or "compiled" (executable memory refused, or a compiled row) */
-  size_t code_bytes;        /**< machine code of this plan's tiles */
-  omni_layout weights;
+  uint32_t size;         /**< sizeof(omni_plan_info) */
+  uint32_t isa_required; /**< OMNI_ISA_* bits of the kernel */
+  const char* kernel;    /**< name of the registry row */
+  const char* reason;    /**< why this row: one line */
+  const char* code;      /**< "jit", "jit (double mapping)" or "compiled" (executable memory refused, or a compiled row) */
+  size_t code_bytes;     /**< machine code of this plan's tiles */
+  omni_layout weights;   /**< of the query */
 } omni_plan_info;
 
 /** Arguments of a run. Leading dimensions count elements. All pointers are borrowed for the call. */
 typedef struct omni_linear_args {
-  uint32_t size;               /**< sizeof(omni_linear_args) */
-  uint32_t m;                  /**< rows, 0..max_m; 0 writes nothing and needs no pointers */
-  const void* x;               /**< [m][K] of x_type, aligned to its element */
-  int64_t ldx;                 /**< >= K; columns beyond K are never read */
-  const int32_t* k_permutation; /**< act-order: input k is x[k_permutation[k]] (from omni_repack), or NULL */
-  const void* codes;           /**< packed codes, 16-byte aligned (64 is faster) */
-  size_t codes_bytes;          /**< at least omni_packed_size */
-  const void* scales;          /**< scale-and-zero array, aligned to its element */
-  size_t scales_bytes;         /**< at least omni_scales_size */
-  const float* bias;           /**< [N] with OMNI_EPILOGUE_BIAS */
-  const void* residual;        /**< [m][N] of residual_type with OMNI_EPILOGUE_RESIDUAL; may be y itself */
-  int64_t ld_residual;         /**< >= N */
-  void* y;                     /**< [m][N] of y_type; must not overlap x, codes, scales, bias or workspace */
-  int64_t ldy;                 /**< >= N; columns beyond N are never written */
-  void* workspace;             /**< omni_workspace_size bytes, 64-byte aligned */
-  size_t workspace_bytes;
+  uint32_t size;                 /**< sizeof(omni_linear_args) */
+  uint32_t m;                    /**< rows, 0..max_m; 0 writes nothing and needs no pointers */
+  const void* x;                 /**< [m][K] of x_type, aligned to its element */
+  int64_t ldx;                   /**< >= K; columns beyond K are never read */
+  const int32_t* k_permutation;  /**< act-order: input k is x[k_permutation[k]] (from omni_repack), or NULL */
+  const void* codes;             /**< packed codes, 16-byte aligned (64 is faster) */
+  size_t codes_bytes;            /**< at least omni_packed_size */
+  const void* scales;            /**< scale-and-zero array, aligned to its element */
+  size_t scales_bytes;           /**< at least omni_scales_size */
+  const float* bias;             /**< [N] with OMNI_EPILOGUE_BIAS */
+  const void* residual;          /**< [m][N] of residual_type with OMNI_EPILOGUE_RESIDUAL; may be y itself */
+  int64_t ld_residual;           /**< >= N */
+  void* y;                       /**< [m][N] of y_type; must not overlap x, codes, scales, bias or workspace */
+  int64_t ldy;                   /**< >= N; columns beyond N are never written */
+  void* workspace;               /**< omni_workspace_size bytes, 64-byte aligned */
+  size_t workspace_bytes;        /**< at least omni_workspace_size for m rows */
   const omni_parallel* parallel; /**< NULL: the process-wide pool */
 } omni_linear_args;
 
@@ -76,6 +76,7 @@ typedef struct omni_linear_args {
 OMNI_API omni_status omni_select(const omni_linear_query* query, omni_plan** plan);
 /** Releases a plan. NULL is allowed. No run may be using it. */
 OMNI_API void omni_plan_destroy(omni_plan* plan);
+/** What the plan is: the kernel, why, and its code. Thread-safe. */
 OMNI_API omni_status omni_plan_get_info(const omni_plan* plan, omni_plan_info* out);
 /** Bytes of workspace for m rows. Grows with m * K only. */
 OMNI_API omni_status omni_workspace_size(const omni_plan* plan, uint32_t m, size_t* bytes);
@@ -87,6 +88,7 @@ OMNI_API omni_status omni_run(const omni_plan* plan, const omni_linear_args* arg
  * omni_run_portion() computes channels [n0, n1), any split, from any threads at once. `parallel` is not used.
  */
 OMNI_API omni_status omni_prepare(const omni_plan* plan, const omni_linear_args* args);
+/** The second half: see omni_prepare(). Portions that do not overlap may run at once. */
 OMNI_API omni_status omni_run_portion(const omni_plan* plan, const omni_linear_args* args, int64_t n0, int64_t n1);
 
 #ifdef __cplusplus

@@ -22,27 +22,27 @@ extern "C" {
  * compressed-tensors word formats excepted, a destination. A chunked repack has the bytes of a whole-matrix one.
  */
 typedef struct omni_repack_args {
-  uint32_t size;              /**< sizeof(omni_repack_args) */
-  uint16_t source_format;     /**< omni_format */
+  uint32_t size;               /**< sizeof(omni_repack_args) */
+  uint16_t source_format;      /**< omni_format */
   uint16_t destination_format; /**< omni_format */
-  int64_t n;                  /**< output channels */
-  int64_t k;                  /**< inputs */
-  const void* source;
-  size_t source_bytes;
+  int64_t n;                   /**< output channels */
+  int64_t k;                   /**< inputs */
+  const void* source;          /**< aligned to its element (packed formats: any) */
+  size_t source_bytes;         /**< at least what the source format needs */
   /** Leading dimension of a row-major source in its elements (bytes, words); 0 means dense. Packed blocks have none.
    *  Padding nibbles and columns beyond K are never looked at. */
   int64_t source_ld;
-  void* destination;          /**< 16-byte aligned for packed formats */
-  size_t destination_bytes;
-  int64_t destination_ld;     /**< likewise; 0 means dense */
+  void* destination;        /**< 16-byte aligned for packed formats */
+  size_t destination_bytes; /**< at least what the destination format needs */
+  int64_t destination_ld;   /**< likewise; 0 means dense */
   /**
    * Act-order: g_idx[k] is the group of input k. Inputs are then stored sorted by group (stable), and k_permutation[i] receives
    * the input that position i holds; omni_linear_args.k_permutation takes it. Every group but the last must hold exactly
    * `group` inputs, else OMNI_ERR_GROUP. NULL: no reordering.
    */
   const int32_t* g_idx;
-  uint32_t group;             /**< needed with g_idx only */
-  int32_t* k_permutation;     /**< [K], written when g_idx is given */
+  uint32_t group;                /**< needed with g_idx only */
+  int32_t* k_permutation;        /**< [K], written when g_idx is given */
   const omni_parallel* parallel; /**< NULL: the process-wide pool */
 } omni_repack_args;
 
@@ -62,15 +62,15 @@ typedef enum omni_zeros {
 
 /** Builds the scale-and-zero array [ceil(K/g)][N][2] of a layout: z = (8 - zp) * s, one fp32 rounding. */
 typedef struct omni_scales_args {
-  uint32_t size;          /**< sizeof(omni_scales_args) */
-  uint16_t scale_type;    /**< omni_dtype of `scales`: BF16, F16 or F32 */
-  uint16_t zeros_kind;    /**< omni_zeros */
-  omni_layout layout;     /**< says N, K, group and the type of the result */
-  const void* scales;
+  uint32_t size;             /**< sizeof(omni_scales_args) */
+  uint16_t scale_type;       /**< omni_dtype of `scales`: BF16, F16 or F32 */
+  uint16_t zeros_kind;       /**< omni_zeros */
+  omni_layout layout;        /**< says N, K, group and the type of the result */
+  const void* scales;        /**< of scale_type */
   int32_t scales_by_channel; /**< 0: [ceil(K/g)][N] (GPTQ, AWQ); 1: [N][ceil(K/g)] (compressed-tensors) */
-  const void* zeros;      /**< NULL when symmetric */
-  void* out;
-  size_t out_bytes;
+  const void* zeros;         /**< NULL when symmetric */
+  void* out;                 /**< scale-and-zero array of layout.scale_type */
+  size_t out_bytes;          /**< at least omni_scales_size */
 } omni_scales_args;
 
 /** OMNI_ERR_INEXACT, naming the first group and channel, when the layout is BF16 and a scale or zero is not bf16-exact. */

@@ -3,8 +3,11 @@
 #ifndef OMNI_VERSION_H
 #define OMNI_VERSION_H
 
+/** Changes with every incompatible change from 1.0 on. The SOVERSION. */
 #define OMNI_VERSION_MAJOR 0
+/** Before 1.0 a new minor version may break the interface; afterwards it adds to it. */
 #define OMNI_VERSION_MINOR 1
+/** A new patch level leaves the interface as it is. */
 #define OMNI_VERSION_PATCH 0
 
 #if defined(__GNUC__)

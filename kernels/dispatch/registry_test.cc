@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every row of the registry: its name says what the row says, and nothing stands alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "kernels/cpu/isa.h"
+#include "kernels/dispatch/kernel.h"
+
+namespace okl {
+namespace {
+
+std::string activation_word(omni_dtype type) {
+  switch (type) {
+    case OMNI_DTYPE_NONE:
+      return "";
+    case OMNI_DTYPE_F32:
+      return "f32";
+    case OMNI_DTYPE_BF16:
+      return "bf16";
+    default:
+      return "?";
+  }
+}
+
+std::string format_word(omni_format format) { return format == OMNI_FORMAT_TG4 ? "tg4" : format == OMNI_FORMAT_NONE ? "" : "?"; }
+
+// <op>_<class>_<activation>_<weight format>_<MRxNR>_<isa>, absent fields left out.
+std::string name_by_grammar(const KernelRow& row) {
+  std::string name(op_name(row.op));
+  const std::string tile = row.mr == 0 ? "" : std::to_string(row.mr) + "x" + std::to_string(row.nr);
+  for (const std::string& field : {std::string(numerics_name(row.numerics)), activation_word(row.activation),
+                                   format_word(row.weights), tile, std::string(row.isa)}) {
+    if (!field.empty()) name += "_" + field;
+  }
+  return name;
+}
+
+TEST(Registry, HasRows) { EXPECT_GE(registry().size(), 4U); }
+
+TEST(Registry, NameIsTheGrammarAppliedToTheRow) {
+  for (const KernelRow& row : registry()) EXPECT_EQ(row.name, name_by_grammar(row));
+}
+
+TEST(Registry, NamesAreUniqueAndFound) {
+  std::set<std::string_view> names;
+  for (const KernelRow& row : registry()) {
+    EXPECT_TRUE(names.insert(row.name).second) << row.name << " stands twice";
+    EXPECT_EQ(find_kernel(row.name), &row);
+  }
+  EXPECT_EQ(find_kernel(""), nullptr);
+  EXPECT_EQ(find_kernel("gemv"), nullptr);
+}
+
+// A cap by tier name must let exactly the kernels named after that tier and lesser ones pass.
+TEST(Registry, IsaWordIsTheLeastTierThatAllowsTheRequiredBits) {
+  for (const KernelRow& row : registry()) {
+    const auto least = std::ranges::find_if(tiers(), [&](const Tier& tier) { return (row.required & ~tier.allowed) == 0; });
+    ASSERT_NE(least, tiers().end()) << row.name << ": no tier allows " << isa_to_text(row.required);
+    EXPECT_EQ(row.isa, least->name) << row.name << " requires " << isa_to_text(row.required);
+  }
+}
+
+TEST(Registry, TileHasBothSidesOrNone) {
+  for (const KernelRow& row : registry()) {
+    EXPECT_EQ(row.mr == 0, row.nr == 0) << row.name;
+    if (row.op == Op::kGemv || row.op == Op::kGemm) {
+      EXPECT_GE(row.mr, 1) << row.name;
+      EXPECT_EQ(row.nr % 16, 0) << row.name << ": channels come in blocks of 16 or more";
+    }
+  }
+}
+
+TEST(Registry, LinearRowsHaveAClassAndAnActivationOthersNone) {
+  for (const KernelRow& row : registry()) {
+    const bool linear = row.op == Op::kGemv || row.op == Op::kGemm;
+    EXPECT_EQ(row.numerics != Numerics::kNone, linear) << row.name;
+    EXPECT_EQ(row.activation != OMNI_DTYPE_NONE, linear) << row.name;
+    EXPECT_EQ(row.weights, OMNI_FORMAT_TG4) << row.name;
+  }
+}
+
+TEST(Registry, EveryRowHasAnImplementationAndASummaryOfOneLine) {
+  for (const KernelRow& row : registry()) {
+    EXPECT_NE(row.implementation, nullptr) << row.name;
+    EXPECT_FALSE(row.summary.empty()) << row.name;
+    EXPECT_EQ(row.summary.find('\n'), std::string_view::npos) << row.name;
+  }
+}
+
+// A portable row for everything: it is the reference of the others and what serves where they cannot.
+TEST(Registry, EveryKernelHasAPortableTwinAfterIt) {
+  const auto key = [](const KernelRow& row) { return std::tuple(row.op, row.numerics, row.activation, row.weights); };
+  for (const KernelRow& row : registry()) {
+    const auto twin = std::ranges::find_if(registry(), [&](const KernelRow& other) {
+      return key(other) == key(row) && other.required == 0 && other.code == Code::kCompiled;
+    });
+    ASSERT_NE(twin, registry().end()) << row.name << " has no portable twin";
+    EXPECT_GE(&*twin, &row) << row.name << " stands after " << twin->name << " and would never be chosen";
+    if (row.required == 0) {
+      EXPECT_EQ(row.isa, "portable") << row.name;
+    }
+  }
+}
+
+TEST(Registry, GeneratedCodeNeedsAnIsa) {
+  for (const KernelRow& row : registry()) {
+    if (row.code == Code::kJit) {
+      EXPECT_GE(std::popcount(row.required), 1) << row.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace okl
