@@ -22,14 +22,15 @@ struct GeneratedCode {
 using CodeBytes = std::vector<uint8_t>;
 
 // The code for `key` under `name`; calls `generate` if no thread has yet, and makes others wait for it. An empty result of
-// `generate` (or an exception) is reported as entry == nullptr and not cached. Keys of different kernels never collide: the name
-// is part of the key.
+// `generate` (or an exception) is reported as entry == nullptr, to those who waited too, and not cached. `generate` must not ask
+// for its own key; other keys are fine. Thread-safe, and usable in forked children. Keys of different kernels never collide: the
+// name is part of the key.
 GeneratedCode find_or_generate(std::string_view name, std::span<const std::byte> key, const std::function<CodeBytes()>& generate);
 
 // A trivially copyable configuration without padding is its own key.
 template <typename Config>
-  requires std::has_unique_object_representations_v<Config>
-GeneratedCode find_or_generate(std::string_view name, const Config& config, const std::function<CodeBytes()>& generate) {
+requires std::has_unique_object_representations_v<Config> GeneratedCode
+find_or_generate(std::string_view name, const Config& config, const std::function<CodeBytes()>& generate) {
   return find_or_generate(name, std::as_bytes(std::span(&config, 1)), generate);
 }
 

@@ -15,14 +15,16 @@ enum class CodeState : uint8_t {
   kRefused        // neither is allowed: compiled kernels must serve
 };
 
-// Whether this process may generate code, tried once on first use with a stub that is really called.
+// Whether this process may generate code, tried on first use with a stub that is really called. Later it changes in one case only:
+// a sandbox entered since then refuses publish(), and the next state whose stub runs takes over. Thread-safe.
 CodeState code_state();
 // Why it is not kMapped: one line, "" when it is.
-const std::string& code_state_reason();
+std::string code_state_reason();
 
 // Copies position-independent code into executable memory for the life of the process, 64-byte aligned and with at least 16
 // readable bytes before the entry (UBSan's function check reads them). Registers it with perf when asked (see perf.h).
-// nullptr when code_state() is kRefused or memory ran out. Thread-safe.
+// nullptr when code_state() is kRefused, memory ran out, or `bytes` is 0 or above 1 GiB. Thread-safe; code stays valid in forked
+// children, and both sides may go on publishing.
 const void* publish(const void* code, size_t bytes, std::string_view name);
 
 }  // namespace okl::jit
