@@ -60,6 +60,11 @@ typedef struct omni_machine {
 /** The machine that the library runs on (or the profile set by omni_set_profile_json). Thread-safe. */
 OMNI_API omni_status omni_get_machine(omni_machine* out);
 /**
+ * The same as a JSON profile, NUL-terminated. `needed` receives the size with the NUL; bytes 0 only asks for it, fewer than it are
+ * OMNI_ERR_BUFFER_SIZE. Thread-safe.
+ */
+OMNI_API omni_status omni_get_profile_json(char* text, size_t bytes, size_t* needed);
+/**
  * Replaces the probe by a profile written by `omni-probe --json` (emulation: selection and listings only; a plan made for an ISA
  * that the hardware lacks is refused when it is run). NULL restores the probe. OMNI_ERR_PROFILE with the offending key.
  */
@@ -71,7 +76,10 @@ OMNI_API omni_status omni_set_profile_json(const char* json);
 OMNI_API omni_status omni_set_max_isa(const char* tier);
 /** Forces kernels by name where they can serve, as OMNI_KERNEL; NULL or "" ends it. OMNI_ERR_UNKNOWN_NAME when no row has it. */
 OMNI_API omni_status omni_set_kernel(const char* kernel_name);
-/** Trace to a callback: one line per dispatch decision, generated kernel and fallback; as OMNI_VERBOSE=1, which uses stderr. */
+/**
+ * Trace to a callback: one line per dispatch decision, generated kernel and fallback; as OMNI_VERBOSE=1, which uses stderr. NULL
+ * ends it; afterwards no call is running. Calls are serialised. OMNI_ERR_STATE from inside the callback.
+ */
 typedef void (*omni_trace_fn)(void* context, const char* line);
 /** Sets the trace callback; NULL ends it. `fn` may be called from any thread and must not call the library. */
 OMNI_API omni_status omni_set_trace(omni_trace_fn fn, void* context);
