@@ -44,15 +44,35 @@ function(omni_finish_library)
   target_include_directories(omni_internal PUBLIC ${PROJECT_SOURCE_DIR}/kernels/include)
 endfunction()
 
-# omni_test(NAME name SOURCES a.cc ... [LIBRARIES lib ...] [LABELS label ...] [SERIAL]): one GoogleTest program; every test of it is
-# a ctest test, and GTEST_SKIP shows as skipped. SERIAL: its tests need the machine to themselves (memory, thread counts).
+# omni_test(NAME name SOURCES a.cc ... [LIBRARIES lib ...] [LABELS label ...] [ENVIRONMENT VAR=value ...] [SERIAL]): one GoogleTest
+# program; every test of it is a ctest test, and GTEST_SKIP shows as skipped. SERIAL: its tests need the machine to themselves
+# (memory, thread counts).
 function(omni_test)
   cmake_parse_arguments(arg "SERIAL" "NAME" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_link_libraries(${arg_NAME} PRIVATE omni_internal GTest::gtest GTest::gtest_main ${arg_LIBRARIES})
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+  # gtest_discover_tests() drops empty values, and the next name would become the value: so only what is set.
+  set(_properties TIMEOUT 600 RUN_SERIAL ${arg_SERIAL})
+  foreach(_property LABELS ENVIRONMENT)
+    if(arg_${_property})
+      list(APPEND _properties ${_property} "${arg_${_property}}")
+    endif()
+  endforeach()
   include(GoogleTest)
-  gtest_discover_tests(${arg_NAME} TEST_PREFIX ${arg_NAME}. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600
-                                                                                             ENVIRONMENT "${arg_ENVIRONMENT}"
-                                                                                             RUN_SERIAL ${arg_SERIAL})
+  gtest_discover_tests(${arg_NAME} TEST_PREFIX ${arg_NAME}. DISCOVERY_MODE PRE_TEST PROPERTIES ${_properties})
+endfunction()
+
+# omni_script_test(NAME name COMMAND interpreter script ...): exit code 77 is a skip, with the reason on stdout. A missing interpreter
+# is a skip too: building needs none.
+function(omni_script_test)
+  cmake_parse_arguments(arg "" "NAME" "COMMAND" ${ARGN})
+  list(GET arg_COMMAND 0 _interpreter)
+  find_program(OMNI_${_interpreter} ${_interpreter})
+  if(OMNI_${_interpreter})
+    add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
+  else()
+    add_test(NAME ${arg_NAME} COMMAND sh -c "echo 'skipped: ${_interpreter} is not installed'; exit 77")
+  endif()
+  set_tests_properties(${arg_NAME} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 endfunction()
