@@ -60,7 +60,7 @@ function(omni_test)
     endif()
   endforeach()
   include(GoogleTest)
-  gtest_discover_tests(${arg_NAME} TEST_PREFIX ${arg_NAME}. DISCOVERY_MODE PRE_TEST PROPERTIES ${_properties})
+  gtest_discover_tests(${arg_NAME} TEST_PREFIX ${arg_NAME}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES ${_properties})
 endfunction()
 
 # omni_script_test(NAME name COMMAND interpreter script ...): exit code 77 is a skip, with the reason on stdout. A missing interpreter

@@ -56,12 +56,20 @@ TEST(Registry, NamesAreUniqueAndFound) {
   EXPECT_EQ(find_kernel("gemv"), nullptr);
 }
 
+// Compiled copies of the portable loops are named after the family that they are compiled for.
+std::string_view tier_of_word(std::string_view word) {
+  if (word == "twinavx2") return "avx2";
+  if (word == "twinavx512") return "avx512f";
+  return word;
+}
+
 // A cap by tier name must let exactly the kernels named after that tier and lesser ones pass.
 TEST(Registry, IsaWordIsTheLeastTierThatAllowsTheRequiredBits) {
   for (const KernelRow& row : registry()) {
     const auto least = std::ranges::find_if(tiers(), [&](const Tier& tier) { return (row.required & ~tier.allowed) == 0; });
     ASSERT_NE(least, tiers().end()) << row.name << ": no tier allows " << isa_to_text(row.required);
-    EXPECT_EQ(row.isa, least->name) << row.name << " requires " << isa_to_text(row.required);
+    EXPECT_EQ(tier_of_word(row.isa), least->name) << row.name << " requires " << isa_to_text(row.required);
+    EXPECT_EQ(row.code == Code::kCompiled, row.isa == "portable" || row.isa.starts_with("twin")) << row.name;
   }
 }
 
@@ -92,18 +100,32 @@ TEST(Registry, EveryRowHasAnImplementationAndASummaryOfOneLine) {
   }
 }
 
+// What a row computes. GEMV and GEMM are one operation with tiles for one row and for many.
+auto answer_of(const KernelRow& row) {
+  return std::tuple(row.op == Op::kGemv ? Op::kGemm : row.op, row.numerics, row.activation, row.weights);
+}
+
 // A portable row for everything: it is the reference of the others and what serves where they cannot.
 TEST(Registry, EveryKernelHasAPortableTwinAfterIt) {
-  const auto key = [](const KernelRow& row) { return std::tuple(row.op, row.numerics, row.activation, row.weights); };
   for (const KernelRow& row : registry()) {
     const auto twin = std::ranges::find_if(registry(), [&](const KernelRow& other) {
-      return key(other) == key(row) && other.required == 0 && other.code == Code::kCompiled;
+      return answer_of(other) == answer_of(row) && other.required == 0 && other.code == Code::kCompiled;
     });
     ASSERT_NE(twin, registry().end()) << row.name << " has no portable twin";
     EXPECT_GE(&*twin, &row) << row.name << " stands after " << twin->name << " and would never be chosen";
-    if (row.required == 0) {
-      EXPECT_EQ(row.isa, "portable") << row.name;
-    }
+  }
+}
+
+// Where executable memory is refused a compiled row serves, and should not fall all the way to the portable tier.
+TEST(Registry, EveryGeneratedKernelHasACompiledOneOfItsFamilyAfterIt) {
+  for (const KernelRow& row : registry()) {
+    if (row.code != Code::kJit) continue;
+    const auto twin = std::ranges::find_if(registry(), [&](const KernelRow& other) {
+      return answer_of(other) == answer_of(row) && other.code == Code::kCompiled && (other.required & OMNI_ISA_AVX2) != 0 &&
+             (other.required & ~row.required) == 0;
+    });
+    ASSERT_NE(twin, registry().end()) << row.name << " has no compiled twin";
+    EXPECT_GE(&*twin, &row) << row.name << " stands after " << twin->name << " and would never be chosen";
   }
 }
 
