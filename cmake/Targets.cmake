@@ -50,6 +50,7 @@ endfunction()
 function(omni_test)
   cmake_parse_arguments(arg "SERIAL" "NAME" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${arg_NAME} ${arg_SOURCES})
+  target_compile_definitions(${arg_NAME} PRIVATE OMNI_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
   target_link_libraries(${arg_NAME} PRIVATE omni_internal GTest::gtest GTest::gtest_main ${arg_LIBRARIES})
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   # gtest_discover_tests() drops empty values, and the next name would become the value: so only what is set.

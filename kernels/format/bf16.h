@@ -3,7 +3,6 @@
 // differ in what they do with fp32 subnormals and in the NaN they store.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 namespace okl {
@@ -11,30 +10,34 @@ namespace okl {
 inline constexpr uint16_t kBf16NaN = 0x7FC0;
 inline constexpr uint32_t kF32NaN = 0x7FC00000;
 
-constexpr float bf16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+[[gnu::always_inline]] constexpr float bf16_to_float(uint16_t bits) {
+  return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16);
+}
 
 namespace bf16_detail {
-constexpr bool is_nan(uint32_t bits) { return (bits & 0x7FFFFFFF) > 0x7F800000; }
+[[gnu::always_inline]] constexpr bool is_nan(uint32_t bits) { return (bits & 0x7FFFFFFF) > 0x7F800000; }
 // Half of the dropped range, less one for an even result: a carry may run into the exponent and up to infinity, as it should.
-constexpr uint16_t round_bits(uint32_t bits) { return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16); }
+[[gnu::always_inline]] constexpr uint16_t round_bits(uint32_t bits) {
+  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
 }  // namespace bf16_detail
 
 // IEEE: subnormals are kept, any NaN is 0x7FC0. Dequantisation.
-constexpr uint16_t bf16_round_ieee(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
+[[gnu::always_inline]] constexpr uint16_t bf16_round_ieee(float value) {
+  const uint32_t bits = __builtin_bit_cast(uint32_t, value);
   return bf16_detail::is_nan(bits) ? kBf16NaN : bf16_detail::round_bits(bits);
 }
 
 // As VCVTNEPS2BF16: fp32 subnormals become a zero of their sign; any NaN is 0x7FC0. Stores of class `group`.
-constexpr uint16_t bf16_round_group(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
+[[gnu::always_inline]] constexpr uint16_t bf16_round_group(float value) {
+  const uint32_t bits = __builtin_bit_cast(uint32_t, value);
   if ((bits & 0x7F800000) == 0) return static_cast<uint16_t>(bits >> 16 & 0x8000);
   return bf16_round_ieee(value);
 }
 
 // As PyTorch's vector code: subnormals are kept, any NaN is 0xFFFF. Stores of class `torch`.
-constexpr uint16_t bf16_round_torch(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
+[[gnu::always_inline]] constexpr uint16_t bf16_round_torch(float value) {
+  const uint32_t bits = __builtin_bit_cast(uint32_t, value);
   return bf16_detail::is_nan(bits) ? 0xFFFF : bf16_detail::round_bits(bits);
 }
 

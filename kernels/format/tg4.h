@@ -49,7 +49,7 @@ constexpr int64_t block_channels(int64_t n, int64_t block) {
   return left < kBlock ? left : kBlock;
 }
 // Whether a block stores channels d and d + 32 in a byte (a full block) or 2j and 2j + 1 (a tail).
-constexpr bool is_split(int64_t width) { return width == kBlock; }
+[[gnu::always_inline]] constexpr bool is_split(int64_t width) { return width == kBlock; }
 
 // Byte offset of a block; that of block number blocks(n) is the end of the array.
 constexpr int64_t block_offset(int64_t n, int64_t k, int64_t block) {
@@ -64,7 +64,7 @@ struct Position {
   int shift;  // 0 or 4
 };
 // Inside a run of `width` channels of one input.
-constexpr Position position_in_run(int64_t width, int64_t channel) {
+[[gnu::always_inline]] constexpr Position position_in_run(int64_t width, int64_t channel) {
   if (is_split(width)) return {channel % 32, channel < 32 ? 0 : 4};
   return {channel / 2, channel % 2 == 0 ? 0 : 4};
 }

@@ -1,0 +1,1 @@
+omni_test(NAME safetensors_test SOURCES ${PROJECT_SOURCE_DIR}/bench/golden/safetensors_test.cc)
