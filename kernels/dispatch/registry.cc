@@ -11,7 +11,6 @@ namespace okl {
 namespace {
 
 constexpr KernelRow rows[] = {
-    {},  // C++ has no empty array, and the table may be
 #define OMNI_KERNEL(op, name, numerics, activation, weights, required, isa, mr, nr, code, implementation, summary) \
   {Op::op, name, Numerics::numerics, activation, weights, required, isa, mr, nr, Code::code, &implementation, summary},
 #include "kernels/dispatch/registry.inc"
@@ -20,10 +19,10 @@ constexpr KernelRow rows[] = {
 
 }  // namespace
 
-std::span<const KernelRow> registry() { return std::span(rows).subspan(1); }
+std::span<const KernelRow> registry() { return rows; }
 
 const KernelRow* find_kernel(std::string_view name) {
-  for (const KernelRow& row : registry()) {
+  for (const KernelRow& row : rows) {
     if (row.name == name) return &row;
   }
   return nullptr;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/probe/choices.h"
+
+#include "tools/probe/failure.h"
+
+namespace probe {
+namespace {
+
+void check(omni_status status, const char* what) {
+  if (status == OMNI_OK) return;
+  throw Failure(Exit::kLibrary, std::string(what) + ": " + omni_status_name(status) + ": " + omni_last_error());
+}
+
+struct Question {
+  const char* name;
+  omni_numerics numerics;
+  const char* x_name;
+  omni_dtype x_type;
+};
+
+constexpr Question kQuestions[] = {{"group", OMNI_NUMERICS_GROUP, "bf16", OMNI_DTYPE_BF16},
+                                   {"torch", OMNI_NUMERICS_TORCH, "bf16", OMNI_DTYPE_BF16},
+                                   {"torch", OMNI_NUMERICS_TORCH, "f32", OMNI_DTYPE_F32}};
+
+Choice ask_linear(const Question& question, const tools::Shape& shape, uint32_t m) {
+  Choice choice{"linear", question.name, question.x_name, shape, m, kGroup, "", "", ""};
+  try {
+    const Plan plan(shape, m, question.numerics, question.x_type, nullptr);
+    const omni_plan_info info = plan.info();
+    choice.kernel = info.kernel;
+    choice.code = info.code;
+    choice.reason = info.reason;
+  } catch (const Failure& failure) {
+    choice.reason = failure.what();
+  }
+  return choice;
+}
+
+// Packing and dequantisation make no plans: they take the first row of the registry that can run.
+Choice first_usable(const char* op, const tools::Shape& shape, const std::vector<omni_kernel_info>& kernels) {
+  Choice choice{op, "", "", shape, 0, kGroup, "", "", "no row of the registry can run on this machine"};
+  for (const omni_kernel_info& kernel : kernels) {
+    if (std::string(kernel.op) != op || kernel.usable == 0) continue;
+    choice.kernel = kernel.name;
+    choice.code = kernel.code;
+    choice.reason = "first row of its operation that this machine can run";
+    break;
+  }
+  return choice;
+}
+
+}  // namespace
+
+Plan::Plan(const tools::Shape& shape, uint32_t m, omni_numerics numerics, omni_dtype x_type, const char* kernel) {
+  omni_linear_query query{};
+  query.size = sizeof query;
+  query.numerics = static_cast<uint16_t>(numerics);
+  query.x_type = query.y_type = static_cast<uint16_t>(x_type);
+  query.residual_type = OMNI_DTYPE_NONE;
+  query.epilogue = OMNI_EPILOGUE_NONE;
+  query.max_m = m;
+  query.kernel = kernel;
+  check(omni_layout_init(&query.weights, OMNI_FORMAT_TG4, shape.n, shape.k, kGroup, x_type), "omni_layout_init");
+  check(omni_select(&query, &plan_), "omni_select");
+}
+
+omni_plan_info Plan::info() const {
+  omni_plan_info info{};
+  info.size = sizeof info;
+  check(omni_plan_get_info(plan_, &info), "omni_plan_get_info");
+  return info;
+}
+
+std::vector<omni_kernel_info> list_kernels() {
+  std::vector<omni_kernel_info> kernels(omni_kernel_count());
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    kernels[i].size = sizeof kernels[i];
+    check(omni_kernel_get(i, &kernels[i]), "omni_kernel_get");
+  }
+  return kernels;
+}
+
+std::vector<Choice> list_choices() {
+  const std::vector<omni_kernel_info> kernels = list_kernels();
+  std::vector<Choice> choices;
+  for (const tools::Shape& shape : tools::kShapes) {
+    for (const Question& question : kQuestions) {
+      for (const uint32_t m : {1U, 16U}) choices.push_back(ask_linear(question, shape, m));
+    }
+    for (const char* op : {"pack", "dequant"}) choices.push_back(first_usable(op, shape, kernels));
+  }
+  return choices;
+}
+
+}  // namespace probe

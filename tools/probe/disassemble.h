@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machine code of a generated kernel as Intel-syntax text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tools/common/shapes.h"
+
+namespace probe {
+
+// Makes a plan that forces `kernel` for `shape` and `m` rows, so that its code is generated, and returns one line per instruction:
+// address, bytes, text. Throws Failure: an unknown or compiled kernel is a usage error, a refused plan the library's.
+std::string disassemble(const std::string& kernel, const tools::Shape& shape, uint32_t m);
+
+}  // namespace probe

@@ -1,0 +1,5 @@
+if(TARGET omni-probe)
+  omni_test(NAME probe_test SOURCES ${PROJECT_SOURCE_DIR}/tools/probe/probe_test.cc ${PROJECT_SOURCE_DIR}/tools/probe/child.cc)
+  target_compile_definitions(probe_test PRIVATE OMNI_PROBE="$<TARGET_FILE:omni-probe>")
+  add_dependencies(probe_test omni-probe)
+endif()
