@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "jit/memory/perf.h"
 #include "kernels/api/error.h"
 #include "kernels/cpu/system_files.h"
 #include "kernels/cpu/trace.h"
@@ -79,6 +80,7 @@ omni_status read_environment(GetEnvironment get, Settings* out, std::string* err
     }
     read.verbose = value == "1";
   }
+  read.jit_profile = value_of("OMNI_JIT_PROFILE");  // its words are jit::set_perf_modes()'s to judge
   *out = std::move(read);
   return OMNI_OK;
 }
@@ -87,7 +89,13 @@ omni_status ensure_initialised() {
   State& s = state();
   std::call_once(s.once, [&s] {
     s.status = read_environment(get_from_process, &s.settings, &s.error);
+    if (s.status != OMNI_OK) return;
     if (s.settings.verbose) set_trace_stderr(true);
+    if (std::string error; !jit::set_perf_modes(s.settings.jit_profile, &error)) {
+      s.error = "OMNI_JIT_PROFILE: " + error;
+      s.status = OMNI_ERR_ENVIRONMENT;
+      s.settings = Settings();
+    }
   });
   return s.status == OMNI_OK ? OMNI_OK : fail(s.status, "%s", s.error.c_str());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OMNI_MAX_ISA, OMNI_KERNEL, OMNI_NUM_THREADS and OMNI_VERBOSE: read once, each also an API call.
+// OMNI_MAX_ISA, OMNI_KERNEL, OMNI_NUM_THREADS, OMNI_VERBOSE and OMNI_JIT_PROFILE: read once, each also an API call.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ struct Settings {
   std::string kernel;             // "" : none forced
   uint32_t num_threads = 0;       // OMNI_NUM_THREADS; 0: not set
   bool verbose = false;           // OMNI_VERBOSE
+  std::string jit_profile;        // OMNI_JIT_PROFILE
 };
 
 inline constexpr uint32_t kMostThreads = 1024;
 
-// Reads the four variables through `get` (getenv's contract: nullptr when unset; "" counts as unset). On an unknown value `error`
+// Reads the five variables through `get` (getenv's contract: nullptr when unset; "" counts as unset). On an unknown value `error`
 // names variable and value, and the result is OMNI_ERR_ENVIRONMENT with `out` untouched.
 using GetEnvironment = const char* (*)(const char* name);
 omni_status read_environment(GetEnvironment get, Settings* out, std::string* error);

@@ -84,7 +84,13 @@ typedef void (*omni_trace_fn)(void* context, const char* line);
 /** Sets the trace callback; NULL ends it. `fn` may be called from any thread and must not call the library. */
 OMNI_API omni_status omni_set_trace(omni_trace_fn fn, void* context);
 /**
- * Reads OMNI_MAX_ISA, OMNI_KERNEL, OMNI_NUM_THREADS and OMNI_VERBOSE. Runs by itself on first use; calling it is how a program
+ * Names generated kernels for profilers (docs/jit.md), as OMNI_JIT_PROFILE: a comma list of "perfmap", "jitdump" and "jitdump=DIR".
+ * Kernels generated before are written, too. NULL or "" ends it. OMNI_ERR_UNKNOWN_NAME for an unknown word, or when a file cannot be
+ * made; then nothing changes.
+ */
+OMNI_API omni_status omni_set_jit_profile(const char* outputs);
+/**
+ * Reads OMNI_MAX_ISA, OMNI_KERNEL, OMNI_NUM_THREADS, OMNI_VERBOSE and OMNI_JIT_PROFILE. Runs by itself on first use; calling it is how a program
  * learns early of OMNI_ERR_ENVIRONMENT. The environment is not read again.
  */
 OMNI_API omni_status omni_initialize(void);

@@ -32,7 +32,8 @@ OMNI_API omni_status omni_kernel_get(size_t index, omni_kernel_info* out);
 
 /**
  * Machine code of a generated kernel that the cache holds, by kernel name (the first configuration found): for disassembly.
- * Copies at most `bytes` bytes; `needed` receives the full size. OMNI_ERR_UNKNOWN_NAME when none was generated.
+ * Copies at most `bytes` bytes; `needed` receives the full size and `address` where the code runs (each may be NULL).
+ * OMNI_ERR_UNKNOWN_NAME when none was generated.
  */
 OMNI_API omni_status omni_kernel_code(const char* kernel_name, void* buffer, size_t bytes, size_t* needed, uint64_t* address);
 
