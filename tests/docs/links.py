@@ -37,7 +37,7 @@ def main():
             if not target.exists():
                 problems.append(f"{path.relative_to(root)}: {name} does not exist")
     print(f"{checked} links")
-    print("\n".join(problems))
+    print("\n".join(sorted(set(problems))))
     return 1 if problems or checked == 0 else 0
 
 
