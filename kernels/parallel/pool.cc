@@ -22,6 +22,8 @@ constexpr uint64_t kWakeMicroseconds = 40;
 // About 4 blocks for each thread are best and 64 are clearly worse; longer index ranges are cut into this many.
 constexpr uint32_t kMostBlocksPerThread = 8;
 
+constexpr uint32_t kMostFutileWakes = 6;
+
 constexpr uint32_t kJoinSleeps = 1U << 31;
 
 constexpr uint32_t kFieldBits = 12;
@@ -141,6 +143,7 @@ void Pool::parallel_for(int64_t count, omni_task task, void* context) noexcept {
   }
   if (own > 0) costs_.record(task, count, elapsed / own * blocks);
   join(blocks - own);
+  judge_wake(blocks - own);
   leave();
 }
 
@@ -166,6 +169,7 @@ uint32_t Pool::open_region(int64_t count, omni_task task, void* context) {
   const auto blocks = static_cast<uint32_t>(1 + (count - 1) / grain);
   region_ = {.task = task, .context = context, .count = count, .grain = grain};
   done_.store(0, std::memory_order_relaxed);
+  woke_ = false;
   publish_cpu();
   ++epoch_;
   uint32_t first = 0;
@@ -203,13 +207,29 @@ void Pool::run_block(uint32_t block) const {
   for (int64_t i = begin; i < end; ++i) region_.task(region_.context, i);
 }
 
-// Wakes as many sleepers as the work pays for. False: none, so ask again when more is known.
+// Wakes as many sleepers as the work pays for. False: that is none so far, so ask again when more is known.
 bool Pool::wake(uint64_t work_ticks) {
   const uint64_t asleep = sleepers_.load(std::memory_order_seq_cst);
   const uint64_t wanted = std::min(asleep, work_ticks / worth_a_wake_ticks_);
   if (wanted == 0) return false;
+  if (wakes_to_skip_ > 0) {
+    --wakes_to_skip_;
+    return true;
+  }
+  woke_ = true;
   futex_wake(&signal_, static_cast<uint32_t>(wanted));
   return true;
+}
+
+// Workers that are woken and get no processor of their own cost the caller its turn on a busy machine: each wake-up is a chance for
+// the scheduler to run something else. Every futile one doubles the pause, up to 64 regions, and the first help ends it.
+void Pool::judge_wake(uint32_t blocks_of_workers) {
+  if (blocks_of_workers > 0) {
+    futile_wakes_ = wakes_to_skip_ = 0;
+  } else if (woke_) {
+    futile_wakes_ = std::min(futile_wakes_ + 1, kMostFutileWakes);
+    wakes_to_skip_ = 1U << futile_wakes_;
+  }
 }
 
 // Every block has been claimed: waits for those that workers still run.

@@ -65,6 +65,7 @@ class Pool {
   void run_block(uint32_t block) const;
   bool wake(uint64_t work_ticks);
   void join(uint32_t blocks_of_workers);
+  void judge_wake(uint32_t blocks_of_workers);
 
   const uint32_t threads_;
   const uint64_t spin_ticks_;
@@ -74,7 +75,10 @@ class Pool {
   std::vector<Lane> lanes_;
   uint64_t epoch_ = 0;  // of the running region's owner
   RegionCosts costs_;   // likewise
-  Region region_;       // written before the lanes open, read after a successful claim
+  bool woke_ = false;   // likewise, and the next two
+  uint32_t futile_wakes_ = 0;
+  uint32_t wakes_to_skip_ = 0;
+  Region region_;  // written before the lanes open, read after a successful claim
 
   alignas(64) std::atomic<uint64_t> owner_;       // [fork count][a region runs]
   alignas(64) std::atomic<uint32_t> signal_ = 0;  // low bits of the epoch; workers wait for it to change
