@@ -5,7 +5,7 @@
 
 namespace okl::jit {
 
-Generator::Generator(VectorWidth width) : CodeGenerator(kCapacity, memory.get()), width_(width) {}
+Generator::Generator(VectorWidth width) : CodeGenerator(kCapacity, memory.get()->bytes), width_(width) {}
 
 CodeBytes Generator::assemble() {
   generate();

@@ -20,7 +20,11 @@ namespace internal {
 // Base-from-member: the buffer must exist before Xbyak::CodeGenerator is constructed on it.
 struct EmitBuffer {
   static constexpr size_t kCapacity = size_t{256} << 10;
-  std::unique_ptr<uint8_t[]> memory{new uint8_t[kCapacity]};
+  static constexpr size_t kAlignment = 64;  // Xbyak aligns to addresses, publish() aligns entries: the two must agree
+  struct alignas(kAlignment) Line {
+    uint8_t bytes[kAlignment];
+  };
+  std::unique_ptr<Line[]> memory{new Line[kCapacity / kAlignment]};
 };
 
 }  // namespace internal

@@ -15,7 +15,7 @@ struct Packer {
   int64_t step = 1;
   PackFn run = nullptr;
 
-  // Any number of inputs: the kernel's steps, then the edge. Returns the OR of the codes.
+  // Any number of inputs: the kernel's steps, then the edge. Returns non-zero when a code was above 15.
   uint32_t operator()(const PackTile& tile) const;
 };
 

@@ -26,7 +26,7 @@ uint32_t pack_block(const PackTile* tile) {
   }
   uint32_t all = 0;
   for (int i = 0; i < 16; ++i) all |= seen[i];
-  return all;
+  return all & 0xF0;
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct PackTile {
   int64_t inputs;        // a multiple of PackKernel::step, >= 0
 };
 
-// Returns the OR of all codes; when it is above 15 the block is undefined.
+// Returns non-zero when a code was above 15; then the block is undefined.
 using PackFn = uint32_t (*)(const PackTile*);
 
 struct PackKernel {
@@ -27,7 +27,7 @@ struct PackKernel {
   PackFn (*make)(std::string_view name);  // under the row's name; nullptr when executable memory is refused
 };
 
-// Packs any number of inputs of any block: the scalar rule that all kernels agree with, for edges.
+// Packs any number of inputs of a block: the scalar rule that all kernels agree with, for edges.
 uint32_t pack_edge(const PackTile& tile);
 
 }  // namespace okl

@@ -15,7 +15,7 @@ uint32_t pack_edge(const PackTile& tile) {
       tile.out[input * 32 + d] = static_cast<uint8_t>(low | high << 4);
     }
   }
-  return seen;
+  return seen & ~15U;
 }
 
 }  // namespace okl

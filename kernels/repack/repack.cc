@@ -102,7 +102,7 @@ int64_t pack_directly(Job& job, int64_t channel, int64_t first, int64_t count) {
   const auto* codes = static_cast<const uint8_t*>(job.source) + dense_offset(channel, job.in.ld, first);
   auto* out = static_cast<uint8_t*>(job.destination) + tg4::block_offset(job.in.n, job.in.k, channel / tg4::kBlock);
   const PackTile tile = {codes, job.in.ld, out + first * tg4::kBlockBytes, inputs};
-  if (job.packer.run(&tile) > 15) note_bad_code(job, channel, kTileChannels, {first, inputs, nullptr});
+  if (job.packer.run(&tile) != 0) note_bad_code(job, channel, kTileChannels, {first, inputs, nullptr});
   return inputs;
 }
 
