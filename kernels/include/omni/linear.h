@@ -40,12 +40,14 @@ typedef struct omni_linear_query {
 /** A chosen and generated kernel. Immutable, usable from any number of threads at once. */
 typedef struct omni_plan omni_plan;
 
-/** What a plan is. Strings belong to the library and never go away. */
+/** What a plan is. Strings live as long as the plan. */
 typedef struct omni_plan_info {
   uint32_t size;         /**< sizeof(omni_plan_info) */
   uint32_t isa_required; /**< OMNI_ISA_* bits of the kernel */
-  const char* kernel;    /**< name of the registry row */
-  const char* reason;    /**< why this row: one line */
+  const char* kernel;      /**< name of the registry row that serves one row of x */
+  const char* reason;      /**< why this row: one line */
+  const char* kernel_rows; /**< the same for more rows of x; "" when max_m is 1 */
+  const char* reason_rows; /**< likewise */
   const char* code;      /**< "jit", "jit (double mapping)" or "compiled" (executable memory refused, or a compiled row) */
   size_t code_bytes;     /**< machine code of this plan's tiles */
   omni_layout weights;   /**< of the query */

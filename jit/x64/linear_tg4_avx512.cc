@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jit/x64/linear_tg4_avx512.h"
+
+#include <cstddef>
+
+namespace okl::jit {
+namespace {
+
+std::array<float, 16> codes_minus_8() {
+  std::array<float, 16> table{};
+  for (int q = 0; q < 16; ++q) table[q] = static_cast<float>(q - 8);
+  return table;
+}
+
+std::array<uint32_t, 16> every_second_from(uint32_t first) {
+  std::array<uint32_t, 16> index{};
+  for (uint32_t i = 0; i < 16; ++i) index[i] = 2 * i + first;
+  return index;
+}
+
+}  // namespace
+
+void LinearTg4Avx512::load_channel_masks() {
+  mov(reg_tmp, ptr[reg_args + offsetof(LinearTile, channels)]);
+  for (int i = 0; i < vectors(); ++i) {
+    kmovw(k_channels(i), reg_tmp.cvt32());
+    if (i + 1 < vectors()) shr(reg_tmp, kLanes);
+  }
+}
+
+void LinearTg4Avx512::load_fp32_table() { vmovaps(zmm_table, ptr[pool(codes_minus_8())]); }
+
+void LinearTg4Avx512::unpack_to_fp32(int input) {
+  const int offset = input * row_bytes();
+  if (split_block()) {
+    // VPERMPS reads the low four bits of each index, so the low nibble needs no mask.
+    vpmovzxbd(w(0), ptr[reg_codes + offset]);
+    vpmovzxbd(w(1), ptr[reg_codes + offset + 16]);
+    vpsrld(w(2), w(0), 4);
+    vpsrld(w(3), w(1), 4);
+  } else {
+    // Adjacent pairs: every byte twice, then the odd channels shift their nibble down.
+    constexpr std::array<uint32_t, 16> nibble_shift = {0, 4, 0, 4, 0, 4, 0, 4, 0, 4, 0, 4, 0, 4, 0, 4};
+    for (int i = 0; i < vectors(); ++i) {
+      const Xbyak::Xmm bytes(w(i).getIdx());
+      vmovq(bytes, ptr[reg_codes + offset + 8 * i]);
+      vpunpcklbw(bytes, bytes, bytes);
+      vpmovzxbd(w(i), bytes);
+      vpsrlvd(w(i), w(i), ptr[pool(nibble_shift)]);
+    }
+  }
+  for (int i = 0; i < vectors(); ++i) vpermps(w(i), w(i), zmm_table);
+}
+
+void LinearTg4Avx512::load_scales(int i, const Xbyak::Zmm& scale, const Xbyak::Zmm& zero, const Xbyak::Zmm& tmp0,
+                                  const Xbyak::Zmm& tmp1) {
+  const int offset = i * kLanes * 2 * scale_bytes();
+  if (config_.scale_type == OMNI_DTYPE_BF16) {
+    // One dword is (scale, zero): a shift and a mask widen both.
+    vmovdqu32(zero | k_channels(i) | T_z, ptr[reg_scales + offset]);
+    vpslld(scale, zero, 16);
+    vpandd(zero, zero, ptr_b[pool_word(0xFFFF0000)]);
+  } else {
+    kshiftrw(k_tmp, k_channels(i), 8);
+    vmovdqu64(tmp0 | k_channels(i) | T_z, ptr[reg_scales + offset]);
+    vmovdqu64(tmp1 | k_tmp | T_z, ptr[reg_scales + offset + 64]);
+    vmovdqa32(scale, ptr[pool(every_second_from(0))]);
+    vmovdqa32(zero, ptr[pool(every_second_from(1))]);
+    vpermi2ps(scale, tmp0, tmp1);
+    vpermi2ps(zero, tmp0, tmp1);
+  }
+}
+
+void LinearTg4Avx512::prefetch_next_scales() {
+  const int block_bytes = kBlockChannels * 2 * scale_bytes();
+  for (int line = 0; line < block_bytes; line += 64) prefetcht0(ptr[reg_scales + block_bytes + line]);
+}
+
+void LinearTg4Avx512::begin_store_row(int row) {
+  row_pointer(reg_tmp, reg_y, offsetof(LinearTile, ldy), row);
+  if (has_residual()) row_pointer(reg_tmp2, reg_residual, offsetof(LinearTile, ld_residual), row);
+}
+
+void LinearTg4Avx512::store_vector(const Xbyak::Zmm& c, int i, const Xbyak::Zmm& tmp) {
+  // Masked lanes of memory operands are never read, so bias and residual may end at the last channel.
+  if (has_bias()) vaddps(c | k_channels(i), c, ptr[reg_bias + i * kLanes * 4]);
+  if (has_residual()) {
+    if (config_.residual_type == OMNI_DTYPE_F32) {
+      vaddps(c | k_channels(i), c, ptr[reg_tmp2 + i * kLanes * 4]);
+    } else {
+      vpmovzxwd(tmp | k_channels(i) | T_z, ptr[reg_tmp2 + i * kLanes * 2]);
+      vpslld(tmp, tmp, 16);
+      vaddps(c, c, tmp);
+    }
+  }
+  vcmpunordps(k_tmp, c, c);
+  if (config_.y_type == OMNI_DTYPE_F32) {
+    vbroadcastss(c | k_tmp, ptr[pool_word(0x7FC00000)]);
+    vmovups(ptr[reg_tmp + i * kLanes * 4] | k_channels(i), c);
+  } else {
+    store_bf16(c, i, tmp);
+  }
+}
+
+void LinearTg4Avx512::store_bf16(const Xbyak::Zmm& c, int i, const Xbyak::Zmm& tmp) {
+  const Xbyak::Address destination = ptr[reg_tmp + i * kLanes * 2];
+  const Xbyak::Ymm half(c.getIdx());
+  const bool torch = config_.numerics == Numerics::kTorch;
+  if (!torch && has_bf16_convert()) {
+    vbroadcastss(c | k_tmp, ptr[pool_word(0x7FC00000)]);
+    vcvtneps2bf16(half, c);
+    vmovdqu16(destination | k_channels(i), half);
+    return;
+  }
+  if (!torch) {
+    // VCVTNEPS2BF16 turns fp32 subnormals into signed zeros: so does class group everywhere.
+    vptestnmd(k_tmp2, c, ptr_b[pool_word(0x7F800000)]);
+    vpandd(c | k_tmp2, c, ptr_b[pool_word(0x80000000)]);
+  }
+  // Round to nearest even on the integer: u + 0x7FFF + (bit 16 of u).
+  vpsrld(tmp, c, 16);
+  vpandd(tmp, tmp, ptr_b[pool_word(1)]);
+  vpaddd(tmp, tmp, ptr_b[pool_word(0x7FFF)]);
+  vpaddd(c, c, tmp);
+  vpsrld(c, c, 16);
+  vpbroadcastd(c | k_tmp, ptr[pool_word(torch ? 0xFFFF : 0x7FC0)]);
+  vpmovdw(destination | k_channels(i), c);
+}
+
+}  // namespace okl::jit

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// AVX-512 parts that every tg4 linear generator shares: channel masks, nibble unpacking to fp32, scales, epilogue and stores.
+#pragma once
+
+#include "jit/x64/linear_tg4.h"
+
+namespace okl::jit {
+
+class LinearTg4Avx512 : public LinearTg4 {
+ protected:
+  static constexpr int kLanes = 16;
+
+  LinearTg4Avx512(const LinearConfig& config, int pairs_per_iteration, int stack_bytes)
+      : LinearTg4(config, VectorWidth::kZmm, pairs_per_iteration, stack_bytes) {}
+
+  int vectors() const { return config_.block_width / kLanes; }  // of 16 channels in a block
+  bool split_block() const { return config_.block_width == kBlockChannels; }
+
+  // Registers by role; d and c are laid out by the derived class in zmm0..23.
+  Xbyak::Zmm w(int i) const { return Xbyak::Zmm(24 + i); }
+  const Xbyak::Zmm zmm_x = Xbyak::Zmm(28);
+  const Xbyak::Zmm zmm_table = Xbyak::Zmm(29);  // q -> q - 8, fp32 [16] or bf16 [32]
+  Xbyak::Opmask k_channels(int i) const { return Xbyak::Opmask(1 + i); }
+  const Xbyak::Opmask k_tmp = k5;
+  const Xbyak::Opmask k_tmp2 = k6;
+
+  void load_channel_masks();
+  void load_fp32_table();
+  // w(i) = fp32 (q - 8) of input `input` after reg_codes, 16 channels each.
+  void unpack_to_fp32(int input);
+  // Scale and zero of 16 channels as fp32, masked channels +0. The four registers must differ.
+  void load_scales(int i, const Xbyak::Zmm& scale, const Xbyak::Zmm& zero, const Xbyak::Zmm& tmp0, const Xbyak::Zmm& tmp1);
+  // Asks for the scales that the next block will need: they are 256 bytes every N * 4, too scattered for the hardware prefetcher.
+  void prefetch_next_scales();
+  // y[row] = store(epilogue(c)) for vector i; c is clobbered.
+  void store_vector(const Xbyak::Zmm& c, int i, const Xbyak::Zmm& tmp);
+  // Points reg_tmp at y[row] and reg_tmp2 at residual[row].
+  void begin_store_row(int row);
+
+  virtual bool has_bf16_convert() const { return false; }
+
+ private:
+  void store_bf16(const Xbyak::Zmm& c, int i, const Xbyak::Zmm& tmp);
+};
+
+}  // namespace okl::jit

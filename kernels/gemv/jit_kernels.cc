@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The generated kernels as implementations of registry rows.
+#include "jit/x64/group_tg4_avx2.h"
+#include "jit/x64/group_tg4_avx512.h"
+#include "jit/x64/torch_tg4_avx2.h"
+#include "jit/x64/torch_tg4_avx512.h"
+#include "kernels/gemv/linear_kernel.h"
+
+namespace okl {
+namespace {
+
+template <typename Kernel>
+constexpr LinearKernel generated(XForm form) {
+  return {form, Kernel::kMaxRows, &jit::make_linear<Kernel>};
+}
+
+}  // namespace
+
+extern const LinearKernel linear_group_avx512bf16, linear_group_avx512f, linear_group_avx2, linear_torch_avx512f, linear_torch_avx2;
+const LinearKernel linear_group_avx512bf16 = generated<jit::GroupTg4Avx512Bf16>(XForm::kPairs);
+const LinearKernel linear_group_avx512f = generated<jit::GroupTg4Avx512Fma>(XForm::kFloats);
+const LinearKernel linear_group_avx2 = generated<jit::GroupTg4Avx2>(XForm::kFloats);
+const LinearKernel linear_torch_avx512f = generated<jit::TorchTg4Avx512>(XForm::kFloats);
+const LinearKernel linear_torch_avx2 = generated<jit::TorchTg4Avx2>(XForm::kFloats);
+
+}  // namespace okl
