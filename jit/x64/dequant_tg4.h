@@ -36,7 +36,10 @@ class DequantTg4 : public Generator {
   bool wide_scales() const { return config_.scale_type == OMNI_DTYPE_F32; }
   bool wide_out() const { return config_.out_type == OMNI_DTYPE_F32; }
   int pair_bytes() const { return wide_scales() ? 8 : 4; }
+  bool streaming() const { return config_.streaming != 0; }
   int out_bytes() const { return wide_out() ? 4 : 2; }
+
+  void store(const Xbyak::Address& out, const Xbyak::Xmm& values) { streaming() ? vmovntps(out, values) : vmovups(out, values); }
 
   // The stack: by input, scales and zeros of 64 lanes; by channel, 32 rows of transposed codes and scratch of the transpose.
   static constexpr int kTilePitch = kDequantInputs;

@@ -101,11 +101,11 @@ void DequantTg4Avx2::emit_step(const Xbyak::Reg64& codes, bool careful) {
       if (wide_out()) {
         vperm2f128(ymm_tmp_, weight(i), weight(i + 1), 0x20);
         vperm2f128(ymm_tmp2_, weight(i), weight(i + 1), 0x31);
-        vmovups(ptr[out + 32 * i], ymm_tmp_);
-        vmovups(ptr[out + 32 * i + 32], ymm_tmp2_);
+        store(ptr[out + 32 * i], ymm_tmp_);
+        store(ptr[out + 32 * i + 32], ymm_tmp2_);
       } else {
         round_to_bf16(weight(i), weight(i + 1));
-        vmovdqu(ptr[out + 16 * i], weight(i));
+        store(ptr[out + 16 * i], weight(i));
       }
     }
   }

@@ -82,11 +82,11 @@ void DequantTg4Avx512::emit_step(const Xbyak::Reg64& codes, bool careful) {
   for (int i = 0; i < 4; i += 2) {
     const Xbyak::Reg64& out = i == 0 ? reg_low_ : reg_high_;
     if (wide_out()) {
-      vmovups(ptr[out], weight(i));
-      vmovups(ptr[out + 64], weight(i + 1));
+      store(ptr[out], weight(i));
+      store(ptr[out + 64], weight(i + 1));
     } else {
       round_to_bf16(weight(i), weight(i + 1));
-      vmovdqu64(ptr[out], weight(i));
+      store(ptr[out], weight(i));
     }
   }
 }

@@ -19,7 +19,7 @@ struct DequantConfig {
   uint16_t scale_type;  // OMNI_DTYPE_BF16 or OMNI_DTYPE_F32
   uint16_t out_type;    // likewise
   uint16_t order;       // omni_order
-  uint16_t zero = 0;
+  uint16_t streaming;   // 1: out and ld_out are multiples of 64 bytes, and stores may bypass the caches
 };
 
 // All 64 channels of a whole block.
@@ -49,6 +49,7 @@ using DequantEdgeFn = void (*)(const DequantEdge*);
 
 struct DequantKernel {
   int64_t step;
+  bool streams;                                                           // knows what to do with DequantConfig::streaming
   DequantFn (*make)(const DequantConfig& config, std::string_view name);  // nullptr when executable memory is refused
   DequantEdgeFn (*edge)(const DequantConfig& config);                     // compiled, never nullptr
 };

@@ -6,12 +6,12 @@
 namespace okl {
 
 template <DequantCode (*code)(const DequantConfig&)>
-constexpr DequantKernel compiled = {16, [](const DequantConfig& config, std::string_view) { return code(config).tile; },
+constexpr DequantKernel compiled = {16, false, [](const DequantConfig& config, std::string_view) { return code(config).tile; },
                                     [](const DequantConfig& config) { return code(config).edge; }};
 
 // Edges of generated kernels are compiled code of the same tier.
 template <typename Kernel, DequantCode (*twin)(const DequantConfig&)>
-constexpr DequantKernel generated = {jit::DequantTg4::kStep,
+constexpr DequantKernel generated = {jit::DequantTg4::kStep, true,
                                      [](const DequantConfig& config, std::string_view name) {
                                        const jit::GeneratedCode code =
                                            jit::find_or_generate(name, config, [&] { return Kernel(config).assemble(); });
