@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arms outside this process. Protocol of a worker: docs/workers.md.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "bench/arms/arms.h"
+#include "bench/subprocess.h"
+
+namespace omnibench {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr double kSetUpSeconds = 600;  // importing PyTorch and packing a 131072x2048 matrix took 30 s
+constexpr double kRunSeconds = 300;
+
+/// A directory of our own for operands, removed with everything in it.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = (fs::temp_directory_path() / "omni-bench-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr)
+      throw std::runtime_error("cannot create a directory in " + fs::temp_directory_path().string());
+    path_ = pattern;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  [[nodiscard]] std::string file(const char* name) const { return (path_ / name).string(); }
+
+ private:
+  fs::path path_;
+};
+
+void write_file(const std::string& path, const void* data, size_t bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+  if (!file) throw std::runtime_error("cannot write " + path);
+}
+
+std::vector<char> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("the worker wrote no output");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class WorkerArm final : public Arm {
+ public:
+  WorkerArm(std::string name, Reference& reference, std::string command)
+      : reference_(reference), operands_(reference.operands()), command_(std::move(command)) {
+    info_.name = std::move(name);
+    info_.detail = command_;
+    info_.flops = flops(operands_.the_case());
+  }
+
+  void prepare() override {
+    const Case& c = operands_.the_case();
+    scratch_ = std::make_unique<Scratch>();
+    write_operands();
+    process_ = std::make_unique<Subprocess>("exec " + command_);
+    const json question = {{"op", c.op},
+                           {"n", c.shape.n},
+                           {"k", c.shape.k},
+                           {"m", c.m},
+                           {"group", c.group},
+                           {"class", to_text(c.numerics)},
+                           {"cache", c.hot ? "hot" : "cold"},
+                           {"rotation_bytes", c.hot ? 0 : cold_rotation_bytes()},
+                           {"threads", c.threads},
+                           {"seed", c.shape.seed},
+                           {"codes", scratch_->file("codes")},
+                           {"scales", scratch_->file("scales")},
+                           {"x", scratch_->file("x")}};
+    const json answer = ask("case " + question.dump(), kSetUpSeconds);
+    info_.detail = answer.value("detail", command_);
+    info_.bytes = answer.value("bytes", 0.0);
+    compare_ = answer.value("compare", "none");
+  }
+
+  Verification verify() override {
+    if (compare_ == "none") return {false, "the worker offers nothing to compare"};
+    const std::string path = scratch_->file("output");
+    const json answer = ask("output " + path, kRunSeconds);
+    const std::vector<char> bytes = read_file(path);
+    const Case& c = operands_.the_case();
+    const bool f32 = answer.value("type", "bf16") == "f32";
+    const int64_t elements =
+        c.op == "pack" ? static_cast<int64_t>(operands_.codes_bytes()) / 2 : c.shape.n * (c.op == "gemv" ? c.m : c.shape.k);
+    if (static_cast<int64_t>(bytes.size()) != elements * (f32 ? 4 : 2)) {
+      throw std::runtime_error(
+          fmt::format("the worker's output has {} bytes, {} expected", bytes.size(), elements * (f32 ? 4 : 2)));
+    }
+    if (c.op == "pack") return reference_.compare_pack(reinterpret_cast<const uint8_t*>(bytes.data()));
+    if (c.op == "dequant") return reference_.compare_dequant(reinterpret_cast<const uint16_t*>(bytes.data()));
+    return reference_.compare_gemv(bytes.data(), f32, tolerance());
+  }
+
+  double sample(Clock& /*clock*/, int64_t calls) override {
+    const json answer = ask(fmt::format("run {}", calls), kRunSeconds);
+    const double ns = answer.value("ns", -1.0);
+    if (!(ns >= 0)) throw std::runtime_error("the worker's answer has no ns: " + answer.dump());
+    return ns;
+  }
+
+  [[nodiscard]] std::vector<pid_t> processes() const override {
+    return process_ != nullptr ? std::vector<pid_t>{process_->pid()} : std::vector<pid_t>{};
+  }
+
+ private:
+  json ask(const std::string& line, double seconds) {
+    process_->write_line(line);
+    const std::string text = process_->read_line(seconds);
+    json answer = json::parse(text, nullptr, false);
+    if (!answer.is_object()) throw std::runtime_error("the worker answered no JSON object: " + text.substr(0, 200));
+    if (answer.contains("refused")) throw Refused(answer["refused"].is_string() ? answer["refused"].get<std::string>() : "refused");
+    if (answer.contains("error")) throw std::runtime_error(answer["error"].is_string() ? answer["error"].get<std::string>() : text);
+    return answer;
+  }
+
+  void write_operands() const {
+    const Generator& g = operands_.generator();
+    std::vector<uint8_t> codes(static_cast<size_t>(g.n * g.k));
+    operands_.pool().run(g.n, [&](int64_t channel) { g.codes(channel, channel + 1, codes.data() + channel * g.k); });
+    write_file(scratch_->file("codes"), codes.data(), codes.size());
+    write_file(scratch_->file("scales"), operands_.copy(0).scales, operands_.scales_bytes());
+    write_file(scratch_->file("x"), operands_.x(), static_cast<size_t>(2 * operands_.the_case().m * g.k));
+  }
+
+  [[nodiscard]] Tolerance tolerance() const {
+    if (compare_ == "group") return Tolerance::kGroupBits;
+    if (compare_ == "torch") return Tolerance::kTorchBits;
+    if (compare_ == "bf16-weights") return Tolerance::kBf16Weights;
+    if (compare_ == "int8-activations") return Tolerance::kInt8Activations;
+    throw std::runtime_error("the worker asks for the unknown comparison \"" + compare_ + "\"");
+  }
+
+  Reference& reference_;
+  Operands& operands_;
+  std::string command_, compare_;
+  std::unique_ptr<Scratch> scratch_;
+  std::unique_ptr<Subprocess> process_;
+};
+
+class CommandArm final : public Arm {
+ public:
+  CommandArm(std::string name, std::string command) : command_(std::move(command)) {
+    info_.name = std::move(name);
+    info_.detail = "whole time of: " + command_;
+  }
+  double sample(Clock& clock, int64_t calls) override {
+    const int64_t from = clock.now_ns();
+    for (int64_t i = 0; i < calls; ++i) run_command(command_);
+    return static_cast<double>(clock.now_ns() - from);
+  }
+  [[nodiscard]] bool repeats() const override { return false; }
+
+ private:
+  std::string command_;
+};
+
+}  // namespace
+
+std::unique_ptr<Arm> make_worker_arm(std::string name, Reference& reference, std::string command) {
+  return std::make_unique<WorkerArm>(std::move(name), reference, std::move(command));
+}
+
+std::unique_ptr<Arm> make_command_arm(std::string name, std::string command) {
+  return std::make_unique<CommandArm>(std::move(name), std::move(command));
+}
+
+}  // namespace omnibench

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// omni-bench. Exit status: 0 done; 1 an arm or a pass failed; 2 bad input, with one line on standard error.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "bench/run.h"
+#include "omni/omni.h"
+
+namespace omnibench {
+namespace {
+
+int dispatch(const Options& options) {
+  switch (options.action) {
+    case Action::kRun:
+      return run_command_line(options.run);
+    case Action::kList:
+      return list_everything();
+    case Action::kCompare:
+      return compare_files(options);
+    case Action::kWorker:
+      return serve_as_worker(options.run);
+    case Action::kHelp:
+      break;
+  }
+  fmt::print("{}", options.help);
+  return 0;
+}
+
+}  // namespace
+}  // namespace omnibench
+
+int main(int argc, char** argv) {
+  try {
+    if (omni_initialize() != OMNI_OK) throw omnibench::UsageError(omni_last_error());
+    return omnibench::dispatch(omnibench::parse_options(argc, argv));
+  } catch (const omnibench::UsageError& error) {
+    fmt::print(stderr, "omni-bench: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "omni-bench: {}\n", error.what());
+    return 1;
+  }
+}

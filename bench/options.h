@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OMNI_BENCH_OPTIONS_H
+#define OMNI_BENCH_OPTIONS_H
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench/cases.h"
+
+namespace omnibench {
+
+/// Bad input: one line, exit status 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+enum class Cache { kCold, kHot, kBoth };
+
+/// One entry of --arms.
+struct ArmRequest {
+  std::string name;     ///< as it appears in the report
+  std::string arm;      ///< arm name, kernel name, or empty for the two external forms
+  std::string command;  ///< of cmd: (worker) or run: (whole command)
+  bool worker = false;
+};
+
+struct RunOptions {
+  std::vector<std::string> ops = {"gemv"};
+  std::vector<Shape> shapes;
+  std::vector<int> ms = {1};
+  std::string group = "128";  ///< a number or "K"
+  omni_numerics numerics = OMNI_NUMERICS_GROUP;
+  Cache cache = Cache::kCold;
+  std::string isa;       ///< cap; "" = none
+  uint32_t threads = 0;  ///< resolved: never 0 after parsing
+  int passes = 30;
+  double min_effect_percent = 8;
+  std::vector<ArmRequest> arms;  ///< empty: every arm that exists here
+  bool add_arms = false;         ///< --arms began with "+": beside the default ones
+  std::string json_path, html_path;
+  std::string command_line;
+};
+
+enum class Action { kRun, kList, kCompare, kWorker, kHelp };
+
+struct Options {
+  Action action = Action::kRun;
+  std::string help;
+  RunOptions run;
+  std::vector<std::string> files;  ///< of compare: two
+  double compare_min_effect_percent = 8;
+  bool fail_on_slower = false;
+};
+
+/// Throws UsageError naming the flag and its value.
+Options parse_options(int argc, const char* const* argv);
+
+/// The cases that the options ask for, in order: shape, operation, M, cache. Throws UsageError.
+std::vector<Case> cases_of(const RunOptions& options, uint64_t l3_bytes, std::vector<std::string>* notes);
+
+/// Tier names, lowest first, as omni_set_max_isa takes them.
+const std::vector<std::string>& tier_names();
+
+}  // namespace omnibench
+#endif
