@@ -18,6 +18,7 @@ void GroupTg4Avx2::begin_group(int) {
 }
 
 void GroupTg4Avx2::emit_pair(int pass, int pair) {
+  if (pass == 0) prefetch_codes(pair);
   for (int input : {2 * pair + 1, 2 * pair}) {
     for (int half = pass; half < (half_at_a_time() ? pass + 1 : halves()); ++half) {
       unpack_half(half, input);

@@ -88,6 +88,7 @@ void GroupTg4Avx512Bf16::load_constants() {
 }
 
 void GroupTg4Avx512Bf16::emit_pair(int, int pair) {
+  prefetch_codes(pair);
   if (split_block()) {
     unpack_split(pair);
   } else {
@@ -132,6 +133,7 @@ void GroupTg4Avx512Fma::load_constants() {
 }
 
 void GroupTg4Avx512Fma::emit_pair(int, int pair) {
+  prefetch_codes(pair);
   for (int input : {2 * pair + 1, 2 * pair}) {
     unpack_to_fp32(input);
     for (int row = 0; row < config_.rows; ++row) {

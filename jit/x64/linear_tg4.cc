@@ -104,6 +104,12 @@ void LinearTg4::advance_block() {
   if (has_residual()) add(reg_residual, kBlockChannels * residual_bytes());
 }
 
+void LinearTg4::prefetch_codes(int pair) {
+  constexpr int kAhead = 4096, kLine = 64;
+  const int offset = pair * 2 * row_bytes();
+  if (offset % kLine == 0) prefetcht0(ptr[reg_codes + offset + kAhead]);
+}
+
 void LinearTg4::row_pointer(const Xbyak::Reg64& destination, const Xbyak::Reg64& base, size_t stride_offset, int row) {
   imul(destination, ptr[reg_args + stride_offset], row);
   add(destination, base);

@@ -20,7 +20,7 @@ class LinearTg4Avx512 : public LinearTg4 {
   Xbyak::Zmm w(int i) const { return Xbyak::Zmm(24 + i); }
   const Xbyak::Zmm zmm_x = Xbyak::Zmm(28);
   const Xbyak::Zmm zmm_table = Xbyak::Zmm(29);  // q -> q - 8, fp32 [16] or bf16 [32]
-  Xbyak::Opmask k_channels(int i) const { return Xbyak::Opmask(1 + i); }
+  Xbyak::Opmask k_channels(int i) const { return Xbyak::Opmask(1 + i % 4); }
   const Xbyak::Opmask k_tmp = k5;
   const Xbyak::Opmask k_tmp2 = k6;
 
@@ -31,8 +31,8 @@ class LinearTg4Avx512 : public LinearTg4 {
   // Scale and zero of 16 channels as fp32, masked channels +0. The four registers must differ.
   void load_scales(int i, const Xbyak::Zmm& scale, const Xbyak::Zmm& zero, const Xbyak::Zmm& tmp0, const Xbyak::Zmm& tmp1);
   // Asks for the scales that the next block will need: they are 256 bytes every N * 4, too scattered for the hardware prefetcher.
-  void prefetch_next_scales();
-  // y[row] = store(epilogue(c)) for vector i; c is clobbered.
+  void prefetch_next_scales(int blocks = 1);
+  // y[row] = store(epilogue(c)) for vector i, counted on through the block that follows; c is clobbered.
   void store_vector(const Xbyak::Zmm& c, int i, const Xbyak::Zmm& tmp);
   // Points reg_tmp at y[row] and reg_tmp2 at residual[row].
   void begin_store_row(int row);

@@ -25,6 +25,7 @@ void TorchTg4Avx2::begin_group(int) {
 }
 
 void TorchTg4Avx2::emit_pair(int, int pair) {
+  prefetch_codes(pair);
   emit_input(2 * pair);
   emit_input(2 * pair + 1);
 }

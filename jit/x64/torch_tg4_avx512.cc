@@ -24,6 +24,7 @@ void TorchTg4Avx512::begin_group(int) {
 }
 
 void TorchTg4Avx512::emit_pair(int, int pair) {
+  prefetch_codes(pair);
   emit_input(2 * pair);
   emit_input(2 * pair + 1);
 }

@@ -12,6 +12,7 @@
 #include "kernels/cpu/settings.h"
 #include "kernels/cpu/trace.h"
 #include "kernels/dispatch/kernel.h"
+#include "kernels/gemv/bf16_self_test.h"
 #include "omni/cpu.h"
 
 namespace {
@@ -19,10 +20,13 @@ namespace {
 using okl::fail;
 using okl::succeed;
 
-// omni_get_machine() answers whether AMX may be used, so it is an occasion to ask, unless a profile or the cap makes it moot.
-omni_machine machine_with_permission() {
+// omni_get_machine() answers whether AMX and VDPBF16PS may be used, so it is an occasion to ask the kernel and to test the
+// instruction, unless a profile (or for AMX a cap) makes it moot.
+omni_machine examined_machine() {
+  if (okl::profile_is_set()) return okl::current_machine();
+  okl::ensure_bf16_dot_tested();
   const omni_machine machine = okl::current_machine();
-  if (okl::profile_is_set() || (machine.isa & OMNI_ISA_AMX_TILE) == 0) return machine;
+  if ((machine.isa & OMNI_ISA_AMX_TILE) == 0) return machine;
   okl::amx_permission();
   return okl::current_machine();
 }
@@ -53,7 +57,7 @@ omni_status omni_get_machine(omni_machine* out) {
       return fail(OMNI_ERR_STRUCT_SIZE, "out->size is %u, expected at least %zu", out->size, sizeof *out);
     }
     const uint32_t size = out->size;  // a caller with a later, longer struct keeps its own size
-    *out = machine_with_permission();
+    *out = examined_machine();
     out->size = size;
     return succeed();
   });
@@ -63,7 +67,7 @@ omni_status omni_get_profile_json(char* text, size_t bytes, size_t* needed) {
   return guarded([=] {
     if (needed == nullptr) return fail(OMNI_ERR_NULL, "needed is NULL");
     if (text == nullptr && bytes != 0) return fail(OMNI_ERR_NULL, "text is NULL and bytes is %zu", bytes);
-    const std::string json = okl::profile_to_json(machine_with_permission());
+    const std::string json = okl::profile_to_json(examined_machine());
     const size_t size = json.size() + 1;
     if (bytes != 0 && bytes < size) return fail(OMNI_ERR_BUFFER_SIZE, "bytes is %zu, the profile needs %zu", bytes, size);
     *needed = size;

@@ -142,6 +142,7 @@ TEST(Traits, ArePureFunctionsOfTheModel) {
   EXPECT_EQ(traits_of("GenuineIntel", 6, 0xCF), uint32_t{OMNI_TRAIT_SLOW_BF16_DOT});
   EXPECT_EQ(traits_of("GenuineIntel", 6, 0x55), uint32_t{OMNI_TRAIT_SLOW_BF16_DOT});
   EXPECT_EQ(traits_of("AuthenticAMD", 0x19, 0x61), 0u);
+  EXPECT_EQ(traits_of("GenuineIntel", 19, 1), 0u);
   EXPECT_EQ(traits_of("", 6, 0xCF), 0u);
 }
 

@@ -17,12 +17,8 @@ CpuidRegisters query(const CpuSource& cpu, uint32_t leaf, uint32_t subleaf = 0) 
 
 uint32_t max_leaf(const CpuSource& cpu) { return query(cpu, 0).eax; }
 
-// Processors without extended leaves echo the highest basic leaf's data here, which cannot have the top bit set by chance alone:
-// the ranges are checked on both sides.
-uint32_t max_extended_leaf(const CpuSource& cpu) {
-  const uint32_t leaf = query(cpu, kExtended).eax;
-  return leaf >= kExtended && leaf < kExtended + 0x10000 ? leaf : 0;
-}
+// Processors without extended leaves answer with data of a basic leaf, which is below every extended number.
+uint32_t max_extended_leaf(const CpuSource& cpu) { return query(cpu, kExtended).eax; }
 
 CpuidRegisters query_up_to(const CpuSource& cpu, uint32_t leaf, uint32_t subleaf = 0) {
   const uint32_t last = leaf >= kExtended ? max_extended_leaf(cpu) : max_leaf(cpu);

@@ -96,7 +96,7 @@ TEST(Profile, Values) {
   expect_refusal(with("isa_hardware", {1}), "isa_hardware");
   expect_refusal(with("traits", {"fast"}), "fast");
   expect_refusal(with("cores_usable", 0), "cores_usable");
-  expect_refusal(with("cores_online", uint64_t{1} << 32), "cores_online");
+  expect_refusal(with("cores_online", (uint64_t{1} << 32) + 1), "cores_online");
   expect_refusal(with("l3_bytes", -1), "l3_bytes");
   expect_refusal(with("l3_bytes", 1.5), "l3_bytes");
   expect_refusal(with("vendor", std::string(16, 'x')), "vendor");

@@ -168,7 +168,7 @@ omni_status check_buffers(const omni_dequant_args& args) {
 }
 
 // Row of the registry: the caller's by name, else OMNI_KERNEL's if it can serve, else the first that can.
-omni_status choose(const omni_dequant_args& args, Job* job) {
+omni_status choose(const omni_dequant_args& args, Job* job, RowChoice* choice) {
   IsaMask allowed = current_machine().isa & hardware_isa();
   if (args.max_isa != nullptr) {
     const std::optional<IsaMask> cap = tier_mask(args.max_isa);
@@ -188,17 +188,16 @@ omni_status choose(const omni_dequant_args& args, Job* job) {
     job->step = kernel.step;
     return job->tile != nullptr;
   };
-  const KernelRow* row = nullptr;
   if (args.kernel != nullptr) {
     if (find_kernel(args.kernel) == nullptr) return fail(OMNI_ERR_UNKNOWN_NAME, "kernel \"%.80s\" is unknown", args.kernel);
-    row = choose_row(Op::kDequant, allowed, args.kernel, accept);
-    if (row == nullptr) return fail(OMNI_ERR_NO_KERNEL, "kernel \"%.80s\" cannot serve here", args.kernel);
+    *choice = choose_row(Op::kDequant, allowed, args.kernel, accept);
+    if (choice->row == nullptr) return fail(OMNI_ERR_NO_KERNEL, "kernel \"%.80s\" cannot serve here", args.kernel);
   }
   const std::string forced = settings().kernel;
-  if (row == nullptr && !forced.empty()) row = choose_row(Op::kDequant, allowed, forced, accept);
-  if (row == nullptr) row = choose_row(Op::kDequant, allowed, {}, accept);
-  if (row == nullptr) return fail(OMNI_ERR_NO_KERNEL, "no dequant kernel serves this machine");
-  if (trace_enabled()) trace("dequantize: %.*s", static_cast<int>(row->name.size()), row->name.data());
+  if (choice->row == nullptr && !forced.empty()) *choice = choose_row(Op::kDequant, allowed, forced, accept);
+  if (choice->row == nullptr) *choice = choose_row(Op::kDequant, allowed, {}, accept);
+  if (choice->row == nullptr) return fail(OMNI_ERR_NO_KERNEL, "no dequant kernel serves this machine");
+  if (trace_enabled()) trace("dequantize: %s", choice->row->name.data());
   return OMNI_OK;
 }
 
@@ -230,14 +229,15 @@ extern "C" omni_status omni_dequantize(const omni_dequant_args* args) {
   Job job = {};
   job.args = args;
   job.config = {args->layout.scale_type, args->out_type, args->order, 0};
-  if (status == OMNI_OK) status = choose(*args, &job);
+  RowChoice choice;
+  if (status == OMNI_OK) status = choose(*args, &job, &choice);
   if (status != OMNI_OK) return status;
-  if (empty) return succeed();
+  if (empty) return succeed_by(choice);
 
   job.first_block = args->n0 / tg4::kBlock;
   job.blocks = (args->n1 - 1) / tg4::kBlock + 1 - job.first_block;
   job.first_portion = portion_of(args->layout, args->k0);
   job.portions = portion_of(args->layout, args->k1 - 1) + 1 - job.first_portion;
   split_evenly(parallel, job.blocks * job.portions, INT64_MAX, [&](int64_t begin, int64_t end) { run_units(job, begin, end); });
-  return succeed();
+  return succeed_by(choice);
 }

@@ -182,7 +182,7 @@ omni_status check_repack(const omni_repack_args& args, Job* job) {
 }
 
 // The pack kernel of this machine. A forced name that is no pack kernel, or cannot run here, does not concern this operation.
-omni_status choose_packer(Packer* packer) {
+omni_status choose_packer(Packer* packer, RowChoice* choice) {
   const IsaMask allowed = current_machine().isa & hardware_isa();
   const std::string forced = settings().kernel;
   const auto accept = [&](const KernelRow& row) {
@@ -190,10 +190,10 @@ omni_status choose_packer(Packer* packer) {
     *packer = {kernel.step, kernel.make(row.name)};
     return packer->run != nullptr;
   };
-  const KernelRow* row = forced.empty() ? nullptr : choose_row(Op::kPack, allowed, forced, accept);
-  if (row == nullptr) row = choose_row(Op::kPack, allowed, {}, accept);
-  if (row == nullptr) return fail(OMNI_ERR_NO_KERNEL, "no pack kernel serves this machine");
-  if (trace_enabled()) trace("repack: %.*s", static_cast<int>(row->name.size()), row->name.data());
+  if (!forced.empty()) *choice = choose_row(Op::kPack, allowed, forced, accept);
+  if (choice->row == nullptr) *choice = choose_row(Op::kPack, allowed, {}, accept);
+  if (choice->row == nullptr) return fail(OMNI_ERR_NO_KERNEL, "no pack kernel serves this machine");
+  if (trace_enabled()) trace("repack: %s", choice->row->name.data());
   return OMNI_OK;
 }
 
@@ -218,15 +218,16 @@ extern "C" omni_status omni_repack(const omni_repack_args* args) {
   Job job;
   if (const omni_status status = check_repack(*args, &job); status != OMNI_OK) return status;
   omni_parallel parallel;
+  RowChoice choice;
   if (const omni_status status = effective_parallel(args->parallel, &parallel); status != OMNI_OK) return status;
-  if (const omni_status status = choose_packer(&job.packer); status != OMNI_OK) return status;
+  if (const omni_status status = choose_packer(&job.packer, &choice); status != OMNI_OK) return status;
   if (args->g_idx != nullptr) {
     const omni_status status =
         sort_by_group(args->g_idx, args->k, args->group, OMNI_REPACK_TRANSIENT_LIMIT / 2, args->k_permutation);
     if (status != OMNI_OK) return status;
     job.permutation = args->k_permutation;
   }
-  if (args->n == 0) return succeed();
+  if (args->n == 0) return succeed_by(choice);
 
   job.source = args->source;
   job.destination = args->destination;
@@ -235,7 +236,7 @@ extern "C" omni_status omni_repack(const omni_repack_args* args) {
                [&](int64_t begin, int64_t end) { repack_range(job, begin, end); });
 
   const int64_t bad = job.first_bad.load(std::memory_order_relaxed);
-  if (bad == kNoBadCode) return succeed();
+  if (bad == kNoBadCode) return succeed_by(choice);
   const int64_t row = bad / args->k, column = bad % args->k;
   return fail(OMNI_ERR_CODE, "code of row %lld, column %lld is %lld, above 15", static_cast<long long>(row),
               static_cast<long long>(column),

@@ -13,7 +13,7 @@ namespace okl {
 // source. Reads no nibble that belongs to no (channel, input). Returns the OR of all codes read, above 15 only when the format can
 // hold such codes. `channel` is a multiple of 64.
 uint32_t read_codes(omni_format format, const CodeView& view, const void* source, int64_t channel, int64_t channels,
-                    const InputRange& inputs, CodeTile* tile, int64_t column);
+                    InputRange inputs, CodeTile* tile, int64_t column);
 
 // One code of a format that can hold more than 15 (u8, i32), as it is.
 uint32_t read_wide_code(omni_format format, const CodeView& view, const void* source, int64_t channel, int64_t input);

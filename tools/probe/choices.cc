@@ -27,9 +27,10 @@ Choice ask_linear(const Question& question, const tools::Shape& shape, uint32_t 
   try {
     const Plan plan(shape, m, question.numerics, question.x_type, nullptr);
     const omni_plan_info info = plan.info();
-    choice.kernel = info.kernel;
+    const bool many = m > 1 && info.kernel_rows[0] != '\0';
+    choice.kernel = many ? info.kernel_rows : info.kernel;
+    choice.reason = many ? info.reason_rows : info.reason;
     choice.code = info.code;
-    choice.reason = info.reason;
   } catch (const Failure& failure) {
     choice.reason = failure.what();
   }

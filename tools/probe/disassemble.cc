@@ -39,15 +39,16 @@ std::string decode(const ZydisFormatter& formatter, const uint8_t* code, size_t 
 
 }  // namespace
 
-std::string disassemble(const std::string& kernel, const tools::Shape& shape, uint32_t m) {
+std::string disassemble(const std::string& kernel, const tools::Shape& shape, std::optional<uint32_t> rows) {
   const omni_kernel_info row = find(kernel);
   if (std::string(row.code) != "jit") {
     throw Failure(Exit::kUsage, fmt::format("--disassemble {}: the kernel is compiled, not generated; use objdump", kernel));
   }
   const omni_numerics numerics = std::string(row.numerics) == "torch" ? OMNI_NUMERICS_TORCH : OMNI_NUMERICS_GROUP;
   const omni_dtype x_type = kernel.find("_f32_") != std::string::npos ? OMNI_DTYPE_F32 : OMNI_DTYPE_BF16;
+  const uint32_t m = rows.value_or(std::string(row.op) == "gemm" ? 16 : 1);
   const Plan plan(shape, m, numerics, x_type, kernel.c_str());
-  if (plan.info().kernel != kernel) {
+  if (plan.info().kernel != kernel && plan.info().kernel_rows != kernel) {
     throw Failure(Exit::kLibrary,
                   fmt::format("--disassemble {}: the plan chose {}: {}", kernel, plan.info().kernel, plan.info().reason));
   }

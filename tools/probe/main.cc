@@ -5,7 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
+#include <optional>
+#include <sstream>
 #include <string>
 
 #include "tools/probe/disassemble.h"
@@ -21,7 +22,7 @@ struct Options {
   std::string profile;
   std::string disassemble;
   std::string shape = "gate_up";
-  uint32_t m = 1;
+  std::optional<uint32_t> m;
 };
 
 void check(omni_status status, const char* what) {
@@ -31,8 +32,10 @@ void check(omni_status status, const char* what) {
 
 void use_profile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) throw Failure(Exit::kFile, fmt::format("--profile {}: cannot read the file", path));
+  std::ostringstream content;
+  content << file.rdbuf();  // bad when reading fails, as it does for a folder
+  if (!file.is_open() || content.bad()) throw Failure(Exit::kFile, fmt::format("--profile {}: cannot read the file", path));
+  const std::string text = content.str();
   if (text.find('\0') != std::string::npos)
     throw Failure(Exit::kFile, fmt::format("--profile {}: the file holds a NUL byte", path));
   const omni_status status = omni_set_profile_json(text.c_str());
@@ -84,7 +87,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--disassemble", options.disassemble, "Generate the kernel NAME and write its machine code as text")
       ->type_name("NAME");
   app.add_option("--shape", options.shape, "Shape for --disassemble: gate_up, down, q_k_v, o, head or NxK")->capture_default_str();
-  app.add_option("--m", options.m, "Rows of x for --disassemble")->check(CLI::Range(1, 16))->capture_default_str();
+  app.add_option("--m", options.m, "Rows of x for --disassemble; by default 1, for a gemm kernel 16")->check(CLI::Range(1, 16));
   app.add_flag("--no-bandwidth", options.no_bandwidth, "Do not measure the read bandwidth of memory");
   app.set_version_flag("--version", omni_version());
   app.footer("Exit codes: 0, 2 usage, 3 unreadable file, 4 error of the library.");

@@ -30,6 +30,10 @@ std::string to_text(const Report& report);
 // The profile with a "probe" section: what --profile and omni_set_profile_json() take.
 std::string to_json(const Report& report);
 
+// Where generated code lives, as the plans say: "jit", "jit (double mapping)", or "compiled" when executable memory is refused or
+// the machine has no generated kernels; "unknown" without a plan.
+std::string code_state(const Report& report);
+
 // Words of OMNI_ISA_* bits, as the profile has them in `key` of "machine".
 std::vector<std::string> profile_words(const std::string& profile_json, const char* key);
 

@@ -58,6 +58,7 @@ std::string to_json(const Report& report) {
   root["probe"] = {{"library_version", omni_version()},
                    {"profile_file", report.profile_file.empty() ? Json(nullptr) : Json(report.profile_file)},
                    {"num_threads", report.num_threads},
+                   {"code", code_state(report)},
                    {"amx_usable", report.machine.amx_reason[0] == '\0'},
                    {"system",
                     {{"kernel", report.system.kernel},
@@ -69,6 +70,13 @@ std::string to_json(const Report& report) {
                    {"kernels", kernel_section(report)},
                    {"choices", choice_section(report)}};
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string code_state(const Report& report) {
+  for (const Choice& choice : report.choices) {
+    if (choice.op == "linear" && !choice.code.empty()) return choice.code;
+  }
+  return "unknown";
 }
 
 std::vector<std::string> profile_words(const std::string& profile_json, const char* key) {

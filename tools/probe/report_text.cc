@@ -38,6 +38,7 @@ void machine_text(const Report& report, Sink out) {
   line("ISA", words_text(report, "isa", "baseline only"));
   if (m.isa != m.isa_hardware) line("hardware", words_text(report, "isa_hardware", "baseline only"));
   line("traits", words_text(report, "traits", "none"));
+  line("code", code_state(report));
   line("AMX", m.amx_reason[0] == '\0' ? "permission granted" : fmt::format("not usable: {}", m.amx_reason));
 }
 
