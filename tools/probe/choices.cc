@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/probe/choices.h"
 
+#include <algorithm>
+
 #include "tools/probe/failure.h"
 
 namespace probe {
@@ -37,17 +39,27 @@ Choice ask_linear(const Question& question, const tools::Shape& shape, uint32_t 
   return choice;
 }
 
-// Packing and dequantisation make no plans: they take the first row of the registry that can run.
-Choice first_usable(const char* op, const tools::Shape& shape, const std::vector<omni_kernel_info>& kernels) {
+// Packing and dequantisation make no plans: they take the first row of the registry that can run, a compiled one when executable
+// memory is refused.
+Choice first_usable(const char* op, const tools::Shape& shape, const std::vector<omni_kernel_info>& kernels, bool refused) {
   Choice choice{op, "", "", shape, 0, kGroup, "", "", "no row of the registry can run on this machine"};
   for (const omni_kernel_info& kernel : kernels) {
-    if (std::string(kernel.op) != op || kernel.usable == 0) continue;
+    if (std::string(kernel.op) != op || kernel.usable == 0 || (refused && std::string(kernel.code) == "jit")) continue;
     choice.kernel = kernel.name;
     choice.code = kernel.code;
-    choice.reason = "first row of its operation that this machine can run";
+    choice.reason = refused ? "executable memory is refused: first compiled row that runs here" : "first row that runs here";
     break;
   }
   return choice;
+}
+
+// A plan is compiled although a generated row of its operation could run: the memory for code was refused.
+bool code_memory_refused(const std::vector<Choice>& plans, const std::vector<omni_kernel_info>& kernels) {
+  const auto is_generated = [](const omni_kernel_info& kernel) {
+    return kernel.usable != 0 && std::string(kernel.code) == "jit" && std::string(kernel.op).rfind("gem", 0) == 0;
+  };
+  return std::any_of(kernels.begin(), kernels.end(), is_generated) &&
+         std::all_of(plans.begin(), plans.end(), [](const Choice& plan) { return plan.code == "compiled"; });
 }
 
 }  // namespace
@@ -84,11 +96,13 @@ std::vector<omni_kernel_info> list_kernels() {
 std::vector<Choice> list_choices() {
   const std::vector<omni_kernel_info> kernels = list_kernels();
   std::vector<Choice> choices;
+  bool refused = false;
   for (const tools::Shape& shape : tools::kShapes) {
     for (const Question& question : kQuestions) {
       for (const uint32_t m : {1U, 16U}) choices.push_back(ask_linear(question, shape, m));
     }
-    for (const char* op : {"pack", "dequant"}) choices.push_back(first_usable(op, shape, kernels));
+    if (shape.name == tools::kShapes[0].name) refused = code_memory_refused(choices, kernels);
+    for (const char* op : {"pack", "dequant"}) choices.push_back(first_usable(op, shape, kernels, refused));
   }
   return choices;
 }

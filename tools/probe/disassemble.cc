@@ -4,11 +4,15 @@
 #include <Zydis/Zydis.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "tools/probe/choices.h"
 #include "tools/probe/failure.h"
+#include "tools/probe/generate.h"
 
 namespace probe {
 namespace {
@@ -20,22 +24,55 @@ omni_kernel_info find(const std::string& name) {
   throw Failure(Exit::kUsage, fmt::format("--disassemble {}: no kernel of the registry has this name", name));
 }
 
-// The text of one instruction, or its first byte as data: a kernel's constants stand behind its last instruction.
-std::string decode(const ZydisFormatter& formatter, const uint8_t* code, size_t left, uint64_t address, size_t* length) {
-  ZydisDecoder decoder;
-  ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-  ZydisDecodedInstruction instruction;
-  ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-  char text[256];
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code, left, &instruction, operands)) ||
-      !ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &instruction, operands, instruction.operand_count_visible, text,
-                                                    sizeof text, address, nullptr))) {
-    *length = 1;
-    return fmt::format("db 0x{:02X}", code[0]);
+// Writes code as instructions, up to the constants that stand behind it: they begin at the lowest address that an instruction
+// addresses relative to itself.
+class Listing {
+ public:
+  Listing(const std::vector<uint8_t>& code, uint64_t address) : code_(code), address_(address), constants_(code.size()) {
+    ZydisDecoderInit(&decoder_, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    ZydisFormatterInit(&formatter_, ZYDIS_FORMATTER_STYLE_INTEL);
   }
-  *length = instruction.length;
-  return text;
-}
+
+  std::string text() {
+    size_t at = 0;
+    while (at < constants_) at += instruction(at);
+    while (at < code_.size()) at += line(at, std::min<size_t>(8, code_.size() - at), "(constant)");
+    return std::move(out_);
+  }
+
+ private:
+  size_t instruction(size_t at) {
+    ZydisDecodedInstruction instruction;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    char text[256];
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder_, code_.data() + at, code_.size() - at, &instruction, operands)) ||
+        !ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter_, &instruction, operands, instruction.operand_count_visible, text,
+                                                      sizeof text, address_ + at, nullptr))) {
+      return line(at, 1, "(not an instruction)");
+    }
+    for (const ZydisDecodedOperand& operand : std::span(operands, instruction.operand_count_visible)) {
+      uint64_t target = 0;
+      if (operand.type != ZYDIS_OPERAND_TYPE_MEMORY || operand.mem.base != ZYDIS_REGISTER_RIP) continue;
+      if (!ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&instruction, &operand, address_ + at, &target))) continue;
+      if (target > address_ + at) constants_ = std::min<size_t>(constants_, target - address_);
+    }
+    return line(at, instruction.length, text);
+  }
+
+  size_t line(size_t at, size_t length, const char* text) {
+    std::string bytes;
+    for (size_t i = 0; i < length; ++i) fmt::format_to(std::back_inserter(bytes), "{:02X} ", code_[at + i]);
+    fmt::format_to(std::back_inserter(out_), "{:016x}  {:<34} {}\n", address_ + at, bytes, text);
+    return length;
+  }
+
+  const std::vector<uint8_t>& code_;
+  uint64_t address_;
+  size_t constants_;  // offset of the first constant
+  ZydisDecoder decoder_;
+  ZydisFormatter formatter_;
+  std::string out_;
+};
 
 }  // namespace
 
@@ -44,14 +81,9 @@ std::string disassemble(const std::string& kernel, const tools::Shape& shape, st
   if (std::string(row.code) != "jit") {
     throw Failure(Exit::kUsage, fmt::format("--disassemble {}: the kernel is compiled, not generated; use objdump", kernel));
   }
-  const omni_numerics numerics = std::string(row.numerics) == "torch" ? OMNI_NUMERICS_TORCH : OMNI_NUMERICS_GROUP;
-  const omni_dtype x_type = kernel.find("_f32_") != std::string::npos ? OMNI_DTYPE_F32 : OMNI_DTYPE_BF16;
+  const bool linear = std::string(row.numerics) != "";
   const uint32_t m = rows.value_or(std::string(row.op) == "gemm" ? 16 : 1);
-  const Plan plan(shape, m, numerics, x_type, kernel.c_str());
-  if (plan.info().kernel != kernel && plan.info().kernel_rows != kernel) {
-    throw Failure(Exit::kLibrary,
-                  fmt::format("--disassemble {}: the plan chose {}: {}", kernel, plan.info().kernel, plan.info().reason));
-  }
+  generate(row, shape, m);
   size_t needed = 0;
   uint64_t address = 0;
   omni_status status = omni_kernel_code(kernel.c_str(), nullptr, 0, &needed, &address);
@@ -61,16 +93,8 @@ std::string disassemble(const std::string& kernel, const tools::Shape& shape, st
     throw Failure(Exit::kLibrary, fmt::format("omni_kernel_code: {}: {}", omni_status_name(status), omni_last_error()));
   }
 
-  ZydisFormatter formatter;
-  ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_INTEL);
-  std::string out = fmt::format("{} for {} ({}x{}), m = {}: {} bytes\n", kernel, shape.name, shape.n, shape.k, m, code.size());
-  for (size_t at = 0, length = 0; at < code.size(); at += length) {
-    const std::string text = decode(formatter, code.data() + at, code.size() - at, address + at, &length);
-    std::string bytes;
-    for (size_t i = 0; i < length; ++i) fmt::format_to(std::back_inserter(bytes), "{:02X} ", code[at + i]);
-    fmt::format_to(std::back_inserter(out), "{:016x}  {:<34} {}\n", address + at, bytes, text);
-  }
-  return out;
+  const std::string what = linear ? fmt::format(" for {} ({}x{}), m = {}", shape.name, shape.n, shape.k, m) : "";
+  return fmt::format("{}{}: {} bytes\n", kernel, what, code.size()) + Listing(code, address).text();
 }
 
 }  // namespace probe

@@ -10,9 +10,8 @@
 
 namespace probe {
 
-// Makes a plan that forces `kernel` for `shape` and `m` rows (by default 1, for a kernel of many rows 16), so that its code is
-// generated, and returns one line per instruction: address, bytes, text. Throws Failure: an unknown or compiled kernel is a usage
-// error, a refused plan the library's.
+// Has `kernel` generated (a linear one for `shape` and `m` rows, by default 1, for a kernel of many rows 16) and returns one line
+// per instruction: address, bytes, text. Throws Failure: an unknown or compiled kernel is a usage error, a refusal the library's.
 std::string disassemble(const std::string& kernel, const tools::Shape& shape, std::optional<uint32_t> m);
 
 }  // namespace probe
