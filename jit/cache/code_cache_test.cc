@@ -60,6 +60,7 @@ TEST_F(CodeCache, NameAndConfigurationDoNotRunTogether) {
   EXPECT_NE(a.entry, b.entry);
   EXPECT_NE(a.entry, c.entry);
   EXPECT_NE(b.entry, c.entry);
+  EXPECT_NE(find_or_generate("ba", bytes_of("c"), generate).entry, a.entry);
 }
 
 TEST_F(CodeCache, FindsTheFirstByName) {

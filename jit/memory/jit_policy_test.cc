@@ -126,12 +126,23 @@ TEST(JitPolicy, DoubleMappingAcrossFork) {
       return publish(bytes.data(), bytes.size(), "fork");
     };
     const void* shared = make(1);
-    const int child = status_of_child([&] {
+    int to_child[2];
+    int to_parent[2];
+    char byte = 0;
+    if (shared == nullptr || pipe(to_child) != 0 || pipe(to_parent) != 0) return 20;
+    const pid_t child = fork();
+    if (child == 0) {
       const void* own = make(2);
-      return call(shared) == 1 && call(own) == 2 ? 0 : 20;
-    });
+      // Called only after the parent has published, too.
+      const bool met = write(to_parent[1], &byte, 1) == 1 && read(to_child[0], &byte, 1) == 1;
+      _exit(met && own != nullptr && call(shared) == 1 && call(own) == 2 ? 0 : 1);
+    }
+    if (read(to_parent[0], &byte, 1) != 1) return 21;
     const void* mine = make(3);
-    return child == 0 && call(shared) == 1 && call(mine) == 3 ? 0 : 21;
+    if (write(to_child[1], &byte, 1) != 1) return 22;
+    int status = -1;
+    waitpid(child, &status, 0);
+    return status == 0 && mine != nullptr && call(shared) == 1 && call(mine) == 3 ? 0 : 23;
   }));
 }
 
