@@ -95,6 +95,7 @@ TEST_F(CodeCache, ConcurrentAskersShareOneGeneration) {
   std::atomic<int> waiting = 0;
   const void* entries[kThreads][kKeys] = {};
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       ++waiting;

@@ -29,7 +29,7 @@ int in_child(const std::function<int()>& body) {
 
 TEST(KernelCode, CopiesWhatTheCacheHolds) {
   if (okl::jit::code_state() == okl::jit::CodeState::kRefused) GTEST_SKIP() << okl::jit::code_state_reason();
-  const okl::jit::CodeBytes bytes = {0x90, 0x90, 0xc3};
+  okl::jit::CodeBytes bytes = {0x90, 0x90, 0xc3};
   const okl::jit::GeneratedCode code = okl::jit::find_or_generate("api_test", 1, [&] { return bytes; });
   std::array<uint8_t, 4> buffer = {0xaa, 0xaa, 0xaa, 0xaa};
   size_t needed = 0;

@@ -100,6 +100,7 @@ TEST(ParallelApi, ReplacedUnderConcurrentCallers) {
   std::atomic<bool> stop = false;
   std::atomic<int> wrong = 0;
   std::vector<std::thread> callers;
+  callers.reserve(2);
   for (int t = 0; t < 2; ++t) {
     callers.emplace_back([&] {
       while (!stop) {

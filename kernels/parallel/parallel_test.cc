@@ -221,6 +221,7 @@ TEST(Pool, HugeCountsAreCutWithoutOverflow) {
 TEST(Pool, ConcurrentCallers) {
   Pool pool(3, kNoCap);
   std::vector<std::thread> callers;
+  callers.reserve(4);
   std::atomic<int> wrong = 0;
   for (int t = 0; t < 4; ++t) {
     callers.emplace_back([&pool, &wrong] {
