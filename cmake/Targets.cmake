@@ -33,7 +33,8 @@ function(omni_finish_library)
                                                 SOVERSION ${PROJECT_VERSION_MAJOR} EXPORT_NAME kernels LINKER_LANGUAGE CXX
                                                 LINK_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/api/omni.map)
   target_link_libraries(omni_kernels PRIVATE $<BUILD_INTERFACE:omni_objects> PkgConfig::cpuinfo Threads::Threads)
-  target_link_options(omni_kernels PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/kernels/api/omni.map -Wl,--no-undefined)
+  target_link_options(omni_kernels PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/kernels/api/omni.map -Wl,--no-undefined
+                      -Wl,-z,nodelete)  # worker threads and generated code outlive a dlclose()
   target_include_directories(omni_kernels PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/kernels/include>
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 

@@ -78,8 +78,7 @@ TEST(JitPolicy, AllExecDenied) { EXPECT_CHILD_OK(run_under(Policy::kDenyAnyExec,
 TEST(JitPolicy, FilterReallyKills) {
   const int status = status_of_child([] {
     if (!test::enter_policy(Policy::kKillWriteExec)) return kNoSandbox;
-    mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return 0;
+    return mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? 1 : 0;
   });
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNoSandbox) GTEST_SKIP() << "the policy cannot be entered";
   ASSERT_TRUE(WIFSIGNALED(status));

@@ -1,3 +1,6 @@
 omni_test(NAME parallel_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/parallel/parallel_test.cc)
 omni_test(NAME parallel_fork_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/parallel/parallel_fork_test.cc)
+omni_test(NAME unload_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/parallel/unload_test.cc LIBRARIES ${CMAKE_DL_LIBS})
+target_compile_definitions(unload_test PRIVATE OMNI_LIBRARY="$<TARGET_FILE:omni_kernels>")
+add_dependencies(unload_test omni_kernels)
 omni_test(NAME parallel_api_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/parallel/parallel_api_test.cc)

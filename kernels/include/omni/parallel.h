@@ -31,7 +31,9 @@ typedef struct omni_pool omni_pool;
 
 /**
  * Creates a pool of `threads` threads, the caller of parallel_for included; 0 asks for the default of this machine
- * (affinity, cgroup quota and performance cores intersected). One region runs at a time; a second caller runs its region alone.
+ * (affinity, cgroup quota and performance cores intersected). A larger count, up to 1024, cuts work finer, but no more than the
+ * default ever run. One region runs at a time; a second caller, or a task that opens a region, runs it alone. In a forked child the
+ * first region starts new threads. OMNI_ERR_RANGE above 1024; OMNI_ERR_OUT_OF_MEMORY when the threads cannot be started.
  */
 OMNI_API omni_status omni_pool_create(uint32_t threads, omni_pool** pool);
 /** Joins the threads. NULL is allowed. No region may be running. */
@@ -39,7 +41,10 @@ OMNI_API void omni_pool_destroy(omni_pool* pool);
 /** The pool as a parallel_for; valid until the pool is destroyed. */
 OMNI_API omni_status omni_pool_parallel(omni_pool* pool, omni_parallel* out);
 
-/** The process-wide pool that calls with a NULL `parallel` use; made on first use with omni_num_threads() threads. */
+/**
+ * The process-wide pool that calls with a NULL `parallel` use; made on first use with omni_num_threads() threads. The result stays
+ * valid for the process: omni_set_num_threads() replaces the pool behind it, and `threads` then tells the old count.
+ */
 OMNI_API omni_status omni_default_parallel(omni_parallel* out);
 /**
  * Threads of the process-wide pool: omni_set_num_threads(), else OMNI_NUM_THREADS, else the machine's default.
