@@ -30,7 +30,10 @@ class DequantTiles : public testing::TestWithParam<const KernelRow*> {
   }
 };
 
-void check_tile(const KernelRow& row, const DequantConfig& config, int64_t inputs, bool finite) {
+// `special`: which of the 64 (scale, zero) values is a NaN, an odd one an infinity; kNone or kMany of them.
+constexpr int kNone = -1, kMany = -2;
+
+void check_tile(const KernelRow& row, const DequantConfig& config, int64_t inputs, int special) {
   const DequantKernel& kernel = row.as<Op::kDequant>();
   const DequantFn run = kernel.make(config, row.name);
   if (run == nullptr) GTEST_SKIP() << "executable memory is refused";
@@ -47,7 +50,9 @@ void check_tile(const KernelRow& row, const DequantConfig& config, int64_t input
     std::vector<float> reals(128);
     for (size_t i = 0; i < 128; ++i) {
       reals[i] = bf16_to_float(synthetic_scale_zero(7, 64, 0, static_cast<int64_t>(i)).zero);
-      if (!finite && i % 9 == 0) reals[i] = std::bit_cast<float>(i % 2 == 0 ? 0xFF910000U : 0x7F800000U);
+      if (static_cast<int>(i) == special || (special == kMany && i % 9 == 0)) {
+        reals[i] = std::bit_cast<float>(i % 2 == 0 ? 0xFF910000U : 0x7F800000U);
+      }
       if (wide) {
         scales.as<float>()[i] = reals[i];
       } else {
@@ -84,11 +89,11 @@ TEST_P(DequantTiles, EveryConfiguration) {
         for (const uint16_t streaming : {0, 1}) {
           if (streaming == 1 && !kernel.streams) continue;
           for (const int64_t inputs : {int64_t{32}, int64_t{96}, kDequantInputs}) {
-            for (const bool finite : {true, false}) {
+            for (const int special : {kNone, kMany, 0, 1, 62, 63, 64, 126, 127}) {
               check_tile(
                   *GetParam(),
                   {static_cast<uint16_t>(scale_type), static_cast<uint16_t>(out_type), static_cast<uint16_t>(order), streaming},
-                  inputs, finite);
+                  inputs, special);
               if (HasFatalFailure() || IsSkipped()) return;
             }
           }

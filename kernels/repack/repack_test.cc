@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/format/format.h"
-#include "omni/cpu.h"
+#include "kernels/repack/code_tile.h"
 #include "tests/support/guarded_buffer.h"
 #include "tests/support/reference_formats.h"
 #include "tests/support/threads.h"
@@ -270,6 +270,28 @@ TEST(Repack, ActOrder) {
   EXPECT_EQ(omni_repack(&args), OMNI_ERR_NULL);
   EXPECT_TRUE(std::all_of(untouched.begin(), untouched.end(), [](uint8_t byte) { return byte == 0x77; }));
   EXPECT_TRUE(std::all_of(permutation.begin(), permutation.end(), [](int32_t input) { return input == -1; }));
+}
+
+// Whatever the threads, so few tasks run at once that their tiles fit the limit.
+TEST(Repack, TasksAreBoundedByTheTransientLimit) {
+  const Codes codes = Codes::synthetic(40000, 8, 13);
+  std::vector<uint8_t> out(codes.values.size());
+  int64_t tasks = 0;
+  const omni_parallel counting = {sizeof(omni_parallel), 1000000, &tasks,
+                                  [](void* seen, int64_t count, omni_task task, void* context) {
+                                    *static_cast<int64_t*>(seen) = count;
+                                    for (int64_t i = 0; i < count; ++i) task(context, i);
+                                  }};
+  omni_repack_args args = arguments(OMNI_FORMAT_CODES_U8, OMNI_FORMAT_CODES_U8, codes.n, codes.k);
+  args.source = codes.values.data();
+  args.source_bytes = codes.values.size();
+  args.destination = out.data();
+  args.destination_bytes = out.size();
+  args.parallel = &counting;
+  ASSERT_EQ(omni_repack(&args), OMNI_OK) << omni_last_error();
+  EXPECT_EQ(out, codes.values);
+  EXPECT_GT(tasks, 32);
+  EXPECT_LE(static_cast<size_t>(tasks) * sizeof(CodeTile), OMNI_REPACK_TRANSIENT_LIMIT);
 }
 
 TEST(Repack, BadArguments) {
