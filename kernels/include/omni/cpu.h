@@ -90,8 +90,8 @@ OMNI_API omni_status omni_set_trace(omni_trace_fn fn, void* context);
  */
 OMNI_API omni_status omni_set_jit_profile(const char* outputs);
 /**
- * Reads OMNI_MAX_ISA, OMNI_KERNEL, OMNI_NUM_THREADS, OMNI_VERBOSE and OMNI_JIT_PROFILE. Runs by itself on first use; calling it is how a program
- * learns early of OMNI_ERR_ENVIRONMENT. The environment is not read again.
+ * Reads OMNI_MAX_ISA, OMNI_KERNEL, OMNI_NUM_THREADS, OMNI_VERBOSE and OMNI_JIT_PROFILE. Runs by itself on first use; calling it is
+ * how a program learns early of OMNI_ERR_ENVIRONMENT. The environment is not read again.
  */
 OMNI_API omni_status omni_initialize(void);
 
