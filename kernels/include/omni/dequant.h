@@ -20,7 +20,10 @@ typedef enum omni_order {
   OMNI_ORDER_KN = 1  /**< out[k - k0][n - n0] */
 } omni_order;
 
-/** Dequantises the window [n0, n1) x [k0, k1): fp32 = fma(q - 8, s, z), bf16 = RNE of it. Bit-exact on every tier. */
+/**
+ * Dequantises the window [n0, n1) x [k0, k1): fp32 = fma(q - 8, s, z), bf16 = RNE of it, subnormals kept; any NaN is 0x7FC0 or
+ * 0x7FC00000. Bit-exact on every tier. Results from 4 MiB on are stored past the caches where rows allow it (64-byte multiples).
+ */
 typedef struct omni_dequant_args {
   uint32_t size;                 /**< sizeof(omni_dequant_args) */
   uint16_t out_type;             /**< OMNI_DTYPE_BF16 or OMNI_DTYPE_F32 */
