@@ -36,7 +36,7 @@ class Generator : private internal::EmitBuffer, protected Xbyak::CodeGenerator {
  public:
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
-  virtual ~Generator() = default;
+  ~Generator() override = default;
 
   // Emits once and returns the bytes. Throws Xbyak::Error; find_or_generate() reports that as a failed generation.
   CodeBytes assemble();

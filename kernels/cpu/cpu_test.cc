@@ -172,7 +172,7 @@ TEST(Amx, RefusalsSayWhy) {
 }
 
 TEST(Amx, NoRequestWithoutTheHardware) {
-  for (RecordedCpu cpu : {zen4(), skylake_x(), nehalem()}) {
+  for (const RecordedCpu& cpu : {zen4(), skylake_x(), nehalem()}) {
     EXPECT_FALSE(request_amx(cpu.source()).granted);
     EXPECT_NE(request_amx(cpu.source()).reason.find("no AMX"), std::string::npos);
     EXPECT_EQ(cpu.requests, 0);

@@ -150,7 +150,7 @@ extern "C" omni_status omni_pack_scales(const omni_scales_args* args) {
   if (const omni_status status = check_layout(args->layout, "layout"); status != OMNI_OK) return status;
   const Job job(*args);
   if (const omni_status status = job.check(); status != OMNI_OK) return status;
-  if (const int64_t at = job.first_inexact(); at >= 0) {
+  if (const int64_t at = job.first_inexact(); at >= 0 && job.n() > 0) {  // an empty array holds none
     return fail(OMNI_ERR_INEXACT, "scale or zero of group %lld, channel %lld is no bf16 number",
                 static_cast<long long>(at / job.n()), static_cast<long long>(at % job.n()));
   }

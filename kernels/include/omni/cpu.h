@@ -85,8 +85,8 @@ typedef void (*omni_trace_fn)(void* context, const char* line);
 OMNI_API omni_status omni_set_trace(omni_trace_fn fn, void* context);
 /**
  * Names generated kernels for profilers (docs/jit.md), as OMNI_JIT_PROFILE: a comma list of "perfmap", "jitdump" and "jitdump=DIR".
- * Kernels generated before are written, too. NULL or "" ends it. OMNI_ERR_UNKNOWN_NAME for an unknown word, or when a file cannot be
- * made; then nothing changes.
+ * Kernels generated before are written, too. NULL or "" ends it. OMNI_ERR_UNKNOWN_NAME for an unknown word, or when a file cannot
+ * be made; then nothing changes.
  */
 OMNI_API omni_status omni_set_jit_profile(const char* outputs);
 /**

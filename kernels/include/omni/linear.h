@@ -42,15 +42,15 @@ typedef struct omni_plan omni_plan;
 
 /** What a plan is. Strings live as long as the plan. */
 typedef struct omni_plan_info {
-  uint32_t size;         /**< sizeof(omni_plan_info) */
-  uint32_t isa_required; /**< OMNI_ISA_* bits of the kernel */
+  uint32_t size;           /**< sizeof(omni_plan_info) */
+  uint32_t isa_required;   /**< OMNI_ISA_* bits of the kernel */
   const char* kernel;      /**< name of the registry row that serves one row of x */
   const char* reason;      /**< why this row: one line */
   const char* kernel_rows; /**< the same for more rows of x; "" when max_m is 1 */
   const char* reason_rows; /**< likewise */
-  const char* code;      /**< "jit", "jit (double mapping)" or "compiled" (executable memory refused, or a compiled row) */
-  size_t code_bytes;     /**< machine code of this plan's tiles */
-  omni_layout weights;   /**< of the query */
+  const char* code;        /**< "jit", "jit (double mapping)" or "compiled" (executable memory refused, or a compiled row) */
+  size_t code_bytes;       /**< machine code of this plan's tiles */
+  omni_layout weights;     /**< of the query */
 } omni_plan_info;
 
 /** Arguments of a run. Leading dimensions count elements. All pointers are borrowed for the call. */
