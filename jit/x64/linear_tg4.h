@@ -14,6 +14,7 @@ class LinearTg4 : public Generator {
 
   void generate() override;
   void load_arguments();
+  void advance_block();
 
   // --- hooks of the shared loop nest, in the order in which they run; a class with its own generate() needs none ---
   virtual void load_constants() {}          // once a call
@@ -62,7 +63,6 @@ class LinearTg4 : public Generator {
   void emit_group(int64_t inputs);
   void emit_inputs(int pass, int64_t inputs);
   int64_t inputs_of_group(int64_t g) const;
-  void advance_block();
 
   const int pairs_per_iteration_;
   const int stack_bytes_;

@@ -11,7 +11,7 @@
 namespace okl {
 
 inline constexpr uint32_t kMostRows = 16;  // of one run
-inline constexpr int kMostTileRows = 6;    // of one kernel call
+inline constexpr int kMostTileRows = 16;   // of one kernel call
 
 // The generated code of one registry row for one configuration: a tile size by a block kind (full or tail).
 class LinearCodeSet {
