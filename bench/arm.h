@@ -39,6 +39,11 @@ struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Thrown by verify() for an output that is not what it must be.
+struct WrongOutput : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 class Arm {
  public:
   virtual ~Arm() = default;

@@ -37,7 +37,7 @@ class FakeArm final : public LoopArm {
     if (!prepare_error.empty()) throw std::runtime_error(prepare_error);
   }
   Verification verify() override {
-    if (!verify_error.empty()) throw std::runtime_error(verify_error);
+    if (!verify_error.empty()) throw WrongOutput(verify_error);
     return {true, "fake"};
   }
   std::string prepare_error, verify_error;

@@ -95,6 +95,10 @@ bool admit(Arm& arm, ArmRun& run) {
     run.info = arm.info();
     run.status = ArmStatus::kRefused;
     run.error = refusal.what();
+  } catch (const WrongOutput& error) {
+    run.info = arm.info();
+    run.verification = {true, error.what()};
+    fail(run, error.what());
   } catch (const std::exception& error) {
     run.info = arm.info();
     fail(run, error.what());

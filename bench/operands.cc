@@ -51,14 +51,14 @@ void Pool::run(int64_t count, const std::function<void(int64_t)>& task) const {
 
 double cold_rotation_bytes() { return 1.25 * static_cast<double>(last_level_cache() + second_level_caches()); }
 
-int64_t copies_for(double bytes) {
+int64_t copies_for(double moved, double allocated) {
   const double available = 0.5 * static_cast<double>(available_memory());
-  if (bytes > available) {
+  if (allocated > available) {
     throw std::runtime_error(
-        fmt::format("the operands need {:.1f} GB, half of the available memory is {:.1f} GB", bytes / 1e9, available / 1e9));
+        fmt::format("the operands need {:.1f} GB, half of the available memory is {:.1f} GB", allocated / 1e9, available / 1e9));
   }
-  const auto wanted = std::max<int64_t>(2, static_cast<int64_t>(std::ceil(cold_rotation_bytes() / bytes)));
-  return std::min(wanted, static_cast<int64_t>(available / bytes));
+  const auto wanted = std::max<int64_t>(2, static_cast<int64_t>(std::ceil(cold_rotation_bytes() / moved)));
+  return std::min(wanted, static_cast<int64_t>(available / allocated));
 }
 
 Operands::Operands(const Case& c, const Pool& pool)
@@ -72,7 +72,7 @@ Operands::Operands(const Case& c, const Pool& pool)
   const size_t source_at = scales_at + align_up(scales_bytes_);
   const size_t out_at = source_at + align_up(source_bytes);
   const size_t total = out_at + align_up(out_bytes);
-  const int64_t copies = c.hot ? 1 : copies_for(static_cast<double>(total));
+  const int64_t copies = c.hot ? 1 : copies_for(rotated_bytes(c), static_cast<double>(total));
   for (int64_t i = 0; i < copies; ++i) {
     Copy copy;
     copy.block = Block(total);

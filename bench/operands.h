@@ -105,9 +105,9 @@ class Operands {
   Block x_, y_;
 };
 
-/// Copies that a cold rotation of operands of this size needs: more than 1.25 times all caches that could keep them, at least two,
-/// and no more than half of the available memory holds. Throws when not even one fits.
-int64_t copies_for(double bytes);
+/// Copies that a cold rotation needs when a call moves `moved` bytes of one and each takes `allocated` bytes: more than 1.25 times
+/// all caches that could keep them, at least two, and no more than half of the available memory holds. Throws when not one fits.
+int64_t copies_for(double moved, double allocated);
 /// Bytes that a rotation must exceed.
 double cold_rotation_bytes();
 

@@ -164,7 +164,7 @@ const Reference::Expected& Reference::expected(omni_numerics numerics) {
         if (!by_hand) continue;
         const uint16_t scalar = float_to_bf16(scalar_gemv(operands_.generator(), numerics, operands_.x() + m * c.shape.k, n));
         if (scalar != bits) {
-          throw std::runtime_error(
+          throw WrongOutput(
               fmt::format("portable tier: y[{}][{}] = {:#06x}, the scalar contract gives {:#06x}", m, n, bits, scalar));
         }
       }
@@ -184,8 +184,7 @@ void Reference::compare_bits(const void* y, bool f32, omni_numerics numerics) {
         const int64_t index = m * c.shape.n + n;
         const uint16_t got = f32 ? float_to_bf16(element(y, true, index)) : static_cast<const uint16_t*>(y)[index];
         const uint16_t want = e.bits[position * c.m + m];
-        if (got != want)
-          throw std::runtime_error(fmt::format("wrong output: y[{}][{}] = {:#06x}, expected {:#06x}", m, n, got, want));
+        if (got != want) throw WrongOutput(fmt::format("wrong output: y[{}][{}] = {:#06x}, expected {:#06x}", m, n, got, want));
       }
     }
   }
@@ -228,7 +227,7 @@ void Reference::compare_bound(const void* y, bool f32, Tolerance tolerance) {
         const double bound = input + 2 * static_cast<double>(k) * 0x1p-24 * magnitude + 0x1p-8 * std::fabs(exact);
         const double got = element(y, f32, m * c.shape.n + n);
         if (!(std::fabs(got - exact) <= bound)) {
-          throw std::runtime_error(fmt::format("wrong output: y[{}][{}] = {}, exact {}, bound {}", m, n, got, exact, bound));
+          throw WrongOutput(fmt::format("wrong output: y[{}][{}] = {}, exact {}, bound {}", m, n, got, exact, bound));
         }
       }
     }
@@ -261,7 +260,7 @@ Verification Reference::compare_pack(const uint8_t* packed) {
           const int64_t high = width == kBlock ? low + 32 : low + 1;
           const auto want = static_cast<uint8_t>(code(low, k) | code(high, k) << 4);
           if (*at != want) {
-            throw std::runtime_error(
+            throw WrongOutput(
                 fmt::format("wrong output: channels {}, {} input {}: {:#04x}, expected {:#04x}", low, high, k, *at, want));
           }
         }
@@ -278,8 +277,7 @@ Verification Reference::compare_dequant(const uint16_t* out) {
       for (int64_t k = 0; k < w.k; ++k) {
         const uint16_t want = scalar_dequant(w, n, k);
         const uint16_t got = out[n * w.k + k];
-        if (got != want)
-          throw std::runtime_error(fmt::format("wrong output: w[{}][{}] = {:#06x}, expected {:#06x}", n, k, got, want));
+        if (got != want) throw WrongOutput(fmt::format("wrong output: w[{}][{}] = {:#06x}, expected {:#06x}", n, k, got, want));
       }
     }
   }

@@ -49,7 +49,7 @@ class OneDnnArm final : public LoopArm {
     operands_.pool().run(n, [&](int64_t channel) {
       for (int64_t i = 0; i < k; ++i) rows[channel * k + i] = scalar_dequant(operands_.generator(), channel, i);
     });
-    const int64_t copies = c.hot ? 1 : copies_for(static_cast<double>(packed_bytes));
+    const int64_t copies = c.hot ? 1 : copies_for(static_cast<double>(packed_bytes), static_cast<double>(packed_bytes));
     for (int64_t i = 0; i < copies; ++i) {
       blocks_.emplace_back(packed_bytes);
       weights_.emplace_back(description.weights_desc(), engine_, blocks_.back().data());

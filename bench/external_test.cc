@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes: workers, commands, the wait for resting threads.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "bench/arms/arms.h"
+#include "bench/parking.h"
+#include "bench/subprocess.h"
+
+namespace omnibench {
+namespace {
+
+/// A worker in shell: `reply_case` answers "case", runs take 1 us a call.
+std::string shell_worker(const std::string& reply_case, const std::string& reply_run = R"({\"ns\":${rest}000})") {
+  return "sh -c 'while read -r word rest; do case $word in case) echo \"" + reply_case + "\";; run) echo \"" + reply_run +
+         "\";; *) echo \"{}\";; esac; done'";
+}
+
+struct WorkerTest : testing::Test {
+  Pool pool{1};
+  Case c = [] {
+    Case made;
+    made.op = "gemv";
+    made.shape = {"x", 64, 64, 0, 1};
+    made.hot = true;
+    return made;
+  }();
+  Operands operands{c, pool};
+  Reference reference{operands};
+  SteadyClock clock;
+};
+
+TEST_F(WorkerTest, AnswersPerPass) {
+  const auto arm = make_worker_arm("w", reference, shell_worker(R"({\"ok\":true,\"detail\":\"fake\",\"bytes\":123})"));
+  arm->prepare();
+  EXPECT_EQ(arm->info().detail, "fake");
+  EXPECT_EQ(arm->info().bytes, 123);
+  EXPECT_FALSE(arm->verify().checked);
+  EXPECT_EQ(arm->sample(clock, 7), 7000);
+  EXPECT_EQ(arm->sample(clock, 1), 1000);
+  EXPECT_EQ(arm->processes().size(), 1U);
+}
+
+TEST_F(WorkerTest, ErrorsAreThrownWithTheirText) {
+  const auto failing = make_worker_arm("w", reference, shell_worker(R"({\"error\":\"no such operator\"})"));
+  EXPECT_THROW(
+      {
+        try {
+          failing->prepare();
+        } catch (const std::runtime_error& error) {
+          EXPECT_STREQ(error.what(), "no such operator");
+          throw;
+        }
+      },
+      std::runtime_error);
+  EXPECT_THROW(make_worker_arm("w", reference, shell_worker(R"({\"refused\":\"not here\"})"))->prepare(), Refused);
+  EXPECT_THROW(make_worker_arm("w", reference, shell_worker("nonsense"))->prepare(), std::runtime_error);
+  EXPECT_THROW(make_worker_arm("w", reference, "exit 3")->prepare(), std::runtime_error);
+  EXPECT_THROW(make_worker_arm("w", reference, "/nonexistent/program")->prepare(), std::runtime_error);
+  const auto silent = make_worker_arm("w", reference, shell_worker(R"({\"ok\":true})", "{}"));
+  silent->prepare();
+  EXPECT_THROW(silent->sample(clock, 1), std::runtime_error);
+}
+
+TEST_F(WorkerTest, AWorkerThatDiesIsAFailedPassNotTheEnd) {
+  const auto arm = make_worker_arm("w", reference, "sh -c 'read x; echo {}; read x'");
+  arm->prepare();
+  try {
+    arm->sample(clock, 1);
+    FAIL() << "no error";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("ended with status 0"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(arm->sample(clock, 1), std::runtime_error);
+}
+
+TEST_F(WorkerTest, AnUnknownComparisonIsAnError) {
+  const auto arm = make_worker_arm("w", reference, shell_worker(R"({\"ok\":true,\"compare\":\"vibes\"})"));
+  arm->prepare();
+  EXPECT_THROW(arm->verify(), std::runtime_error);
+}
+
+TEST(Command, WholeTimeAndStatus) {
+  SteadyClock clock;
+  EXPECT_GE(make_command_arm("c", "sleep 0.02")->sample(clock, 1), 2e7);
+  EXPECT_THROW(make_command_arm("c", "exit 4")->sample(clock, 1), std::runtime_error);
+  EXPECT_FALSE(make_command_arm("c", "true")->repeats());
+}
+
+TEST(Subprocess, TimesOut) {
+  Subprocess process("exec cat");
+  EXPECT_THROW(process.read_line(0.05), std::runtime_error);
+  process.write_line("hello");
+  EXPECT_EQ(process.read_line(5), "hello");
+}
+
+TEST(Parking, SeesAThreadThatSpins) {
+  std::atomic<bool> stop{false};
+  std::thread spinner([&] {
+    while (!stop.load(std::memory_order_relaxed)) {
+    }
+  });
+  EXPECT_FALSE(wait_until_parked({}, 30));
+  stop = true;
+  spinner.join();
+  EXPECT_TRUE(wait_until_parked({}, 5000));
+}
+
+TEST(Parking, SeesAnotherProcessThatSpins) {
+  Subprocess busy("read x; exec sleep 60");
+  const auto wait_for_start = std::chrono::milliseconds(50);
+  std::this_thread::sleep_for(wait_for_start);
+  EXPECT_TRUE(wait_until_parked({busy.pid()}, 5000));
+  Subprocess spinning("while :; do :; done");
+  std::this_thread::sleep_for(wait_for_start);
+  EXPECT_FALSE(wait_until_parked({spinning.pid()}, 30));
+  kill(-spinning.pid(), SIGKILL);
+  kill(-busy.pid(), SIGKILL);
+}
+
+}  // namespace
+}  // namespace omnibench

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the ready workers share: the protocol of docs/workers.md, the operands, and the rotation of cold cases."""
+import json
+import os
+import sys
+import time
+
+
+def with_huge_pages():
+    """Restarts the interpreter so that glibc and PyTorch ask for 2 MiB pages, as every arm of omni-bench has them."""
+    wanted = {"THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+    if any(os.environ.get(key) != value for key, value in wanted.items()):
+        os.environ.update(wanted)
+        os.execv(sys.executable, [sys.executable] + sys.argv)
+
+
+class Refused(Exception):
+    """The peer has no operator for the case: reported, no failure."""
+
+
+class Operands:
+    """Codes uint8 [N][K], scales and zeros fp32 [K/g][N][2] (bf16-exact), x bf16 [M][K], all as the harness wrote them."""
+
+    def __init__(self, case):
+        import numpy
+        import torch
+
+        n, k, m, group = case["n"], case["k"], case["m"], case["group"]
+        groups = (k + group - 1) // group
+        self.codes = torch.from_numpy(numpy.fromfile(case["codes"], dtype=numpy.uint8).reshape(n, k))
+        scales = numpy.fromfile(case["scales"], dtype=numpy.int16).reshape(groups, n, 2)
+        self.scales_zeros = torch.from_numpy(scales).view(torch.bfloat16)
+        self.x = None
+        if m > 0:
+            self.x = torch.from_numpy(numpy.fromfile(case["x"], dtype=numpy.int16).reshape(m, k)).view(torch.bfloat16)
+
+
+def copies_for(case, tensors):
+    """The tensors, and as many copies of them as a cold case must rotate through."""
+    import torch
+
+    own = sum(t.numel() * t.element_size() for t in tensors)
+    count = 1
+    if case["cache"] == "cold":
+        available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        count = int(max(2, min(-(-case["rotation_bytes"] // own), available // 2 // own)))
+    return [tensors] + [[torch.clone(t) for t in tensors] for _ in range(count - 1)]
+
+
+class Served:
+    """One case: subclasses fill `sets` (the rotation), `detail`, `compare`, `bytes`, and define call(tensors)."""
+
+    compare = "none"
+    output_type = "bf16"
+    bytes = 0
+
+    def __init__(self):
+        self.sets, self.at, self.detail = [], 0, ""
+
+    def next(self):
+        self.at = (self.at + 1) % len(self.sets)
+        return self.sets[self.at]
+
+    def call(self, tensors):
+        raise NotImplementedError
+
+    def output(self):
+        return self.call(self.sets[0])
+
+    def run(self, calls):
+        self.call(self.next())  # untimed: wakes the threads
+        begin = time.perf_counter_ns()
+        for _ in range(calls):
+            self.call(self.next())
+        return time.perf_counter_ns() - begin
+
+
+def serve(make):
+    """Answers the harness until it hangs up. `make(case)` returns a Served."""
+    import torch
+
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever a library prints must not look like an answer
+    served = None
+    with torch.inference_mode():
+        for line in sys.stdin:
+            word, _, rest = line.strip().partition(" ")
+            try:
+                if word == "case":
+                    served = None
+                    case = json.loads(rest)
+                    torch.set_num_threads(case["threads"])
+                    served = make(case)
+                    answer = {"ok": True, "detail": served.detail, "compare": served.compare, "bytes": served.bytes}
+                elif word == "output":
+                    result = served.output().contiguous()
+                    integers = result if result.dtype == torch.uint8 else result.view(torch.int16 if served.output_type == "bf16" else torch.int32)
+                    integers.numpy().tofile(rest)
+                    answer = {"ok": True, "type": served.output_type}
+                elif word == "run":
+                    answer = {"ns": served.run(int(rest))}
+                else:
+                    answer = {"error": f"unknown request: {word}"}
+            except Refused as refusal:
+                answer = {"refused": str(refusal)}
+            except Exception as error:  # the harness records it and goes on
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            print(json.dumps(answer), file=answers, flush=True)

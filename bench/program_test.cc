@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program itself: exit statuses, what it prints where, and the files it writes. Nothing here depends on how fast anything is.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+struct Ran {
+  int status = -1;
+  std::string out, err;
+};
+
+class Program : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = fs::temp_directory_path() / ("omni_bench_program_" + std::to_string(getpid()));
+    fs::create_directory(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  [[nodiscard]] std::string path(const char* name) const { return (directory_ / name).string(); }
+
+  Ran run(const std::string& arguments) {
+    const std::string command = std::string(OMNI_BENCH_PROGRAM) + " " + arguments + " 2>" + path("stderr");
+    FILE* pipe = popen(command.c_str(), "r");
+    Ran ran;
+    std::array<char, 4096> buffer{};
+    for (size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) ran.out.append(buffer.data(), n);
+    const int status = pclose(pipe);
+    ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    std::ifstream err(path("stderr"));
+    ran.err.assign(std::istreambuf_iterator<char>(err), {});
+    return ran;
+  }
+
+  json report(const char* name) {
+    std::ifstream file(path(name));
+    return json::parse(file);
+  }
+
+ private:
+  fs::path directory_;
+};
+
+TEST_F(Program, BadInputIsOneLineAndStatusTwo) {
+  for (const char* arguments :
+       {"", "--shape nothing", "--shape 64x64 --m 99", "--shape 64x64 --isa best", "--shape 64x64 --arms nobody", "--frobnicate",
+        "--shape 64x64 --json /nonexistent/report.json", "--shape 64x64 --html /", "compare /nonexistent/a /nonexistent/b",
+        "--shape 64x64 --op pack --arms onednn", "compare onlyone"}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.status, 2) << arguments;
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << arguments << ": " << ran.err;
+    EXPECT_TRUE(ran.out.empty()) << arguments;
+  }
+}
+
+TEST_F(Program, ListsAndHelps) {
+  EXPECT_EQ(run("--list").status, 0);
+  EXPECT_NE(run("--list").out.find("gate_up"), std::string::npos);
+  EXPECT_EQ(run("--help").status, 0);
+  EXPECT_EQ(run("compare --help").status, 0);
+}
+
+TEST_F(Program, MeasuresAndWritesBothReports) {
+  const Ran ran =
+      run("--shape 128x256 --threads 2 --cache hot --m 1,3 --passes 4 --json " + path("a.json") + " --html " + path("a.html"));
+  ASSERT_EQ(ran.status, 0) << ran.err << ran.out;
+  const json a = report("a.json");
+  EXPECT_EQ(a["status"], "ok");
+  EXPECT_EQ(a["machine"]["name"].is_string(), true);
+  ASSERT_EQ(a["results"].size(), 2U);
+  for (const json& result : a["results"]) {
+    EXPECT_EQ(result["order"].size(), 4U);
+    bool portable = false;
+    for (const json& arm : result["arms"]) {
+      if (arm["status"] == "refused") continue;
+      EXPECT_EQ(arm["status"], "ok") << arm["name"] << arm["error"];
+      EXPECT_EQ(arm["verified"], arm["role"] == "contender" ? json(true) : json(nullptr)) << arm["name"];
+      EXPECT_EQ(arm["n"], 4);
+      portable =
+          portable || arm["name"] == "omni-portable" || arm["detail"].get<std::string>().find("portable") != std::string::npos;
+    }
+    EXPECT_TRUE(portable);
+  }
+  EXPECT_NE(ran.out.find("codes 16384"), std::string::npos);
+  std::ifstream page(path("a.html"));
+  std::string html((std::istreambuf_iterator<char>(page)), {});
+  EXPECT_NE(html.find("</html>"), std::string::npos);
+  EXPECT_EQ(run("compare " + path("a.json") + " " + path("a.json")).status, 0);
+  EXPECT_EQ(run("compare --fail-on-slower " + path("a.json") + " " + path("a.json")).status, 0);
+}
+
+// One channel of 16, 32 inputs: less than a clock tick. Calibration enlarges the inner loop; no NaN or infinity appears.
+TEST_F(Program, TinyShapesAreTimedOrMarked) {
+  const Ran ran = run("--shape 1x16x32 --group 32 --threads 1 --cache hot --passes 2 --json " + path("tiny.json"));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  std::ifstream file(path("tiny.json"));
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(text.find("nan"), std::string::npos);
+  EXPECT_EQ(text.find("inf,"), std::string::npos);
+  for (const json& arm : json::parse(text)["results"][0]["arms"]) {
+    if (arm["status"] != "ok") continue;
+    EXPECT_GT(arm["median_ns"].get<double>(), 0);
+    EXPECT_GT(arm["calls_per_sample"].get<int64_t>(), 1) << arm["name"];
+  }
+}
+
+// Another build of the program is an arm of this one; the same build is never ranked against itself on bits, only on time.
+TEST_F(Program, ServesAsAWorker) {
+  for (const char* numerics : {"group", "torch"}) {
+    const Ran ran = run(std::string("--shape 80x128 --threads 1 --cache hot --passes 2 --class ") + numerics +
+                        " --arms \"omni,again=omni,old=cmd:" + OMNI_BENCH_PROGRAM + " worker\" --json " + path("w.json"));
+    ASSERT_EQ(ran.status, 0) << ran.err << ran.out;
+    const json arms = report("w.json")["results"][0]["arms"];
+    ASSERT_EQ(arms.size(), 3U);
+    EXPECT_EQ(arms[2]["name"], "old");
+    EXPECT_EQ(arms[2]["verified"], true);
+    EXPECT_GT(arms[2]["bytes"].get<double>(), 0);
+  }
+}
+
+TEST_F(Program, AFailedArmGivesStatusOneAndAReport) {
+  const Ran ran = run("--shape 64x64 --threads 1 --cache hot --passes 2 --arms \"omni,dead=cmd:false,wrong=run:exit 5\" --json " +
+                      path("f.json"));
+  EXPECT_EQ(ran.status, 1);
+  const json f = report("f.json");
+  EXPECT_EQ(f["status"], "failed");
+  EXPECT_EQ(f["results"][0]["arms"][0]["status"], "ok");
+  EXPECT_EQ(f["results"][0]["arms"][1]["status"], "failed");
+  EXPECT_NE(f["results"][0]["arms"][2]["error"].get<std::string>().find("status 5"), std::string::npos);
+}
+
+TEST_F(Program, ACaseThatDoesNotFitMemoryIsReported) {
+  const Ran ran = run("--shape 2147483648x65536 --threads 1 --passes 2 --json " + path("big.json"));
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_NE(report("big.json")["results"][0]["arms"][0]["error"].get<std::string>().find("available memory"), std::string::npos);
+}
+
+TEST_F(Program, PackAndDequantise) {
+  const Ran ran = run("--shape 80x96 --group 32 --op pack,dequant --threads 2 --cache hot --passes 2 --json " + path("p.json"));
+  ASSERT_EQ(ran.status, 0) << ran.err << ran.out;
+  for (const json& result : report("p.json")["results"]) {
+    EXPECT_EQ(result["arms"][0]["verified"], true);
+    EXPECT_TRUE(result["arms"][0]["gflops"].is_null());
+  }
+}
+
+}  // namespace
