@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// omni-bench. Exit status: 0 done; 1 an arm or a pass failed; 2 bad input, with one line on standard error.
+// omni-bench. Exit status: 0 done; 1 an arm, a pass or a comparison failed; 2 bad input, 3 (verify) a malformed file, with one line
+// on standard error.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <exception>
 
+#include "bench/golden/verify.h"
 #include "bench/run.h"
 #include "omni/omni.h"
 
@@ -21,6 +23,8 @@ int dispatch(const Options& options) {
       return compare_files(options);
     case Action::kWorker:
       return serve_as_worker(options.run);
+    case Action::kVerify:
+      return run_verify(options.verify);
     case Action::kHelp:
       break;
   }

@@ -166,6 +166,12 @@ Options parse_options(int argc, const char* const* argv) {
   compare->add_flag("--fail-on-slower", options.fail_on_slower, "exit with 1 when the second report is ranked slower somewhere");
   CLI::App* worker = app.add_subcommand("worker", "serve as an arm of another omni-bench (docs/workers.md)");
   worker->add_option("--isa", texts.isa, "highest tier");
+  CLI::App* verify = app.add_subcommand("verify", "compare every kernel with golden files, bit for bit (docs/verify.md)");
+  std::string verify_threads = "1,2,8";
+  verify->add_option("paths", options.verify.paths, "golden files, or folders of them")->required();
+  verify->add_option("--threads", verify_threads, "thread counts, each 1..256; a list with commas")->capture_default_str();
+  verify->add_flag("--exhaustive", options.verify.exhaustive, "digest files: the portable tier and M = 1..16 on every shape, too");
+  verify->add_option("--json", options.verify.json_path, "write every check here");
   app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);
@@ -182,6 +188,14 @@ Options parse_options(int argc, const char* const* argv) {
   if (compare->parsed()) {
     options.action = Action::kCompare;
     options.compare_min_effect_percent = parse_number<double>("--min-effect", compare_effect, 0, 1000, "a percentage, 0..1000");
+    return options;
+  }
+  if (verify->parsed()) {
+    options.action = Action::kVerify;
+    options.verify.threads.clear();
+    for (const std::string& threads : split(verify_threads)) {
+      options.verify.threads.push_back(parse_number<uint32_t>("--threads", threads, 1, 256, "1..256"));
+    }
     return options;
   }
   if (worker->parsed()) {

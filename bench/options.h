@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/cases.h"
+#include "bench/golden/verify.h"
 
 namespace omnibench {
 
@@ -43,7 +44,7 @@ struct RunOptions {
   std::string command_line;
 };
 
-enum class Action { kRun, kList, kCompare, kWorker, kHelp };
+enum class Action { kRun, kList, kCompare, kWorker, kVerify, kHelp };
 
 struct Options {
   Action action = Action::kRun;
@@ -52,6 +53,7 @@ struct Options {
   std::vector<std::string> files;  ///< of compare: two
   double compare_min_effect_percent = 8;
   bool fail_on_slower = false;
+  VerifyOptions verify;
 };
 
 /// Throws UsageError naming the flag and its value.

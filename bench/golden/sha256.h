@@ -1,98 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4), for digests of golden data. Header only, for programs and tests.
+// SHA-256 of golden data, by OpenSSL's libcrypto. Header only, for programs and tests; link OpenSSL::Crypto.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <bit>
+#include <openssl/evp.h>
+
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <span>
+#include <stdexcept>
 #include <string>
 
 namespace omni_golden {
 
-class Sha256 {
- public:
-  void update(std::span<const std::byte> bytes) {
-    total_ += bytes.size();
-    while (!bytes.empty()) {
-      if (filled_ == 0 && bytes.size() >= block_.size()) {
-        process(bytes.data());
-        bytes = bytes.subspan(block_.size());
-        continue;
-      }
-      const size_t part = std::min(bytes.size(), block_.size() - filled_);
-      std::memcpy(block_.data() + filled_, bytes.data(), part);
-      filled_ = (filled_ + part) % block_.size();
-      bytes = bytes.subspan(part);
-      if (filled_ == 0) process(block_.data());
-    }
-  }
-  template <typename T>
-  void update_values(std::span<const T> values) {
-    update(std::as_bytes(values));
-  }
-
-  // Ends the message; the object is of no further use.
-  std::string hex() {
-    const uint64_t bits = total_ * 8;
-    static constexpr std::byte kEnd[72] = {std::byte{0x80}};
-    update(std::span(kEnd).first(filled_ < 56 ? 56 - filled_ : 120 - filled_));
-    std::byte length[8];
-    for (int i = 0; i < 8; ++i) length[i] = static_cast<std::byte>(bits >> (56 - 8 * i));
-    update(length);
-    std::string text;
-    for (const uint32_t word : state_) {
-      for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[word >> shift & 15];
-    }
-    return text;
-  }
-
- private:
-  // The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
-  static constexpr uint32_t kRound[64] = {
-      0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01,
-      0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc,
-      0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147,
-      0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-      0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08,
-      0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208,
-      0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
-
-  void process(const std::byte* block) {
-    uint32_t w[64];
-    for (int i = 0; i < 16; ++i) {
-      w[i] = 0;
-      for (int b = 0; b < 4; ++b) w[i] = w[i] << 8 | std::to_integer<uint32_t>(block[4 * i + b]);
-    }
-    for (int i = 16; i < 64; ++i) {
-      const uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ w[i - 15] >> 3;
-      const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ w[i - 2] >> 10;
-      w[i] = w[i - 16] + s0 + w[i - 7] + s1;
-    }
-    auto [a, b, c, d, e, f, g, h] = state_;
-    for (int i = 0; i < 64; ++i) {
-      const uint32_t t1 = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & f) ^ (~e & g)) + kRound[i] + w[i];
-      const uint32_t t2 = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-      h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
-    }
-    const uint32_t sums[8] = {a, b, c, d, e, f, g, h};
-    for (size_t i = 0; i < 8; ++i) state_[i] += sums[i];
-  }
-
-  // The same of the square roots of the first 8 primes.
-  std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::array<std::byte, 64> block_{};
-  size_t filled_ = 0;
-  uint64_t total_ = 0;
-};
-
+/// As 64 hexadecimal digits, the way golden files hold it.
 inline std::string sha256(std::span<const std::byte> bytes) {
-  Sha256 hash;
-  hash.update(bytes);
-  return hash.hex();
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr) != 1) {
+    throw std::runtime_error("libcrypto refuses SHA-256");
+  }
+  std::string text;
+  for (unsigned int i = 0; i < size; ++i) {
+    text += "0123456789abcdef"[digest[i] >> 4];
+    text += "0123456789abcdef"[digest[i] & 15];
+  }
+  return text;
 }
 
 }  // namespace omni_golden
