@@ -244,7 +244,7 @@ class DigestsOfShape {
       }
       return GoldenRows{golden.data(), 2, n(), element};
     };
-    const LinearRange range = {session_.exhaustive ? every_m() : std::vector<uint32_t>{1, 2, 7, 16}, portable_};
+    const LinearRange range = {session_.exhaustive ? every_m() : std::vector<uint32_t>{1, 2, 5}, portable_};
     const std::string what = has_one && has_two ? fmt::format("{} and {}", one_row, two_rows) : (has_one ? one_row : two_rows);
     check_linear(session_, problem, range, label(what), source, record_);
   }
