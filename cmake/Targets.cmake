@@ -18,11 +18,15 @@ target_include_directories(omni_objects PRIVATE ${PROJECT_SOURCE_DIR}/kernels/in
 
 # Sources compiled for one ISA: leaf functions only, no static initialisers and no inline functions of the standard library (their
 # merged copies could be picked for callers on any machine). tests/abi checks the objects.
+# omni_leaf_sources([TARGET target] FLAGS ... SOURCES ...), by default of the library.
 function(omni_leaf_sources)
-  cmake_parse_arguments(arg "" "" "FLAGS;SOURCES" ${ARGN})
-  target_sources(omni_objects PRIVATE ${arg_SOURCES})
+  cmake_parse_arguments(arg "" "TARGET" "FLAGS;SOURCES" ${ARGN})
+  if(NOT arg_TARGET)
+    set(arg_TARGET omni_objects)
+  endif()
+  target_sources(${arg_TARGET} PRIVATE ${arg_SOURCES})
   list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE _paths)
-  set_property(SOURCE ${_paths} TARGET_DIRECTORY omni_objects APPEND PROPERTY COMPILE_OPTIONS ${arg_FLAGS})
+  set_property(SOURCE ${_paths} TARGET_DIRECTORY ${arg_TARGET} APPEND PROPERTY COMPILE_OPTIONS ${arg_FLAGS})
   set_property(GLOBAL APPEND PROPERTY OMNI_LEAF_SOURCES ${_paths})
 endfunction()
 

@@ -49,7 +49,8 @@ def vex_instructions(objdump, path):
 def split_objects(arguments):
     leaf_suffixes = tuple(f"/{source}.o" for source in read_lines(arguments.leaf_sources))
     objects = read_lines(arguments.objects)
-    leaves = [path for path in objects if leaf_suffixes and path.endswith(leaf_suffixes)]
+    # bench/CMakeFiles/target.dir/arms/x.cc.o is the object of bench/arms/x.cc
+    leaves = [path for path in objects if re.sub(r"CMakeFiles/[^/]+\.dir/(\./)?", "", path).endswith(leaf_suffixes)]
     if len(leaves) != len(leaf_suffixes):
         sys.exit(f"{len(leaf_suffixes)} leaf sources but {len(leaves)} objects: this check no longer finds them")
     return [path for path in objects if path not in set(leaves)], leaves
