@@ -126,6 +126,7 @@ std::vector<int> mirrored_pairs(int passes) {
 std::vector<std::vector<int>> balanced_order(int arms, int passes) {
   // Williams: 0, 1, k-1, 2, k-2, ... and its cyclic shifts; with the mirror images each arm follows each other one equally often.
   std::vector<int> base;
+  base.reserve(static_cast<size_t>(arms));
   for (int i = 0; i < arms; ++i) base.push_back(i % 2 == 1 ? (i + 1) / 2 : (arms - i / 2) % arms);
   std::vector<std::vector<int>> order(passes);
   for (int p = 0; p < passes; ++p) {
