@@ -58,7 +58,6 @@ json read_report(const std::string& path) {
 
 ComparisonReport compare_reports(const json& a, const json& b, double min_effect) {
   ComparisonReport out;
-  out.rows = json::array();
   out.text = differences(a, b);
   for (const json& result : a.at("results")) {
     const json* other = find(b.at("results"), "case", "id", result.at("case").at("id"));

@@ -11,6 +11,7 @@ namespace omnibench {
 nlohmann::json read_report(const std::string& path);
 
 struct ComparisonReport {
+  ComparisonReport() : rows(nlohmann::json::array()) {}
   std::string text;
   nlohmann::json rows;  ///< [{case, arm, ratio, low, high, spread, ranking}], ratio = time in b over time in a
   bool slower = false;  ///< b is ranked slower somewhere

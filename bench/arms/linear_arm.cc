@@ -95,7 +95,7 @@ std::string kernel_for(const Operands& operands, const OurChoice& choice) {
   if (omni_select(&query, &plan) != OMNI_OK) return "";
   omni_plan_info info{};
   info.size = sizeof info;
-  const std::string kernel = omni_plan_get_info(plan, &info) == OMNI_OK ? info.kernel : "";
+  std::string kernel = omni_plan_get_info(plan, &info) == OMNI_OK ? info.kernel : "";
   omni_plan_destroy(plan);
   return kernel;
 }

@@ -31,7 +31,7 @@ bool serves(const omni_kernel_info& info, const std::string& op) {
 /// The best kernel of exactly this tier. A cap alone is not enough: selection may rightly prefer a lower tier (FMA kernels where
 /// VDPBF16PS is slow), and then the tier's own kernel is asked for by name.
 OurChoice tier_choice(const Operands& operands, const std::string& tier) {
-  const OurChoice capped{"", tier};
+  OurChoice capped{"", tier};
   const Case& c = operands.the_case();
   if (c.op == "pack") return capped;
   const std::string numerics = c.op == "gemv" ? to_text(c.numerics) : "";

@@ -21,7 +21,9 @@ class OneDnnArm final : public LoopArm {
 
   void prepare() override {
     const Case& c = operands_.the_case();
-    const auto [n, k, m] = std::tuple{c.shape.n, c.shape.k, c.m};
+    const int64_t n = c.shape.n;
+    const int64_t k = c.shape.k;
+    const int64_t m = c.m;
     // Checked first: dequantising and reordering a matrix that is then refused would take seconds.
     const double weight_bytes = 2.0 * static_cast<double>(n) * static_cast<double>(k);
     if (c.hot && weight_bytes > static_cast<double>(last_level_cache())) {
