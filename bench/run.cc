@@ -59,7 +59,7 @@ CaseRun not_run(const std::string& reason) {
   return run;
 }
 
-json run_one(const Case& c, const RunOptions& options, const Pool& pool, HarnessOptions harness, bool* success) {
+json run_one(const Case& c, const RunOptions& options, const Pool& pool, const HarnessOptions& harness, bool* success) {
   CaseSetting setting;
   setting.c = c;
   CaseRun run;

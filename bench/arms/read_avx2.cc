@@ -44,7 +44,7 @@ uint64_t read_avx2(const uint8_t* data, size_t bytes, int streams, int prefetch)
   const size_t lines = (reinterpret_cast<uintptr_t>(data) + bytes - start) / 64;
   const char* at = reinterpret_cast<const char*>(start);
   const size_t part = lines / static_cast<size_t>(streams);
-  __m256i sum = _mm256_setzero_si256();
+  __m256i sum;
   if (streams == 4) {
     sum = pick<4>(at, part * 64, part, prefetch);
   } else if (streams == 2) {

@@ -39,7 +39,7 @@ uint64_t read_avx512(const uint8_t* data, size_t bytes, int streams, int prefetc
   const size_t lines = (reinterpret_cast<uintptr_t>(data) + bytes - start) / 64;
   const char* at = reinterpret_cast<const char*>(start);
   const size_t part = lines / static_cast<size_t>(streams);
-  __m512i sum = _mm512_setzero_si512();
+  __m512i sum;
   if (streams == 4) {
     sum = pick<4>(at, part * 64, part, prefetch);
   } else if (streams == 2) {
