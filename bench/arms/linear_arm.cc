@@ -20,6 +20,9 @@ omni_linear_query query_for(const Operands& operands, const OurChoice& choice) {
   return query;
 }
 
+// A plan for more than one row holds two kernels; these arms run all its rows at once.
+const char* serving_kernel(const omni_plan_info& info) { return info.kernel_rows[0] == '\0' ? info.kernel : info.kernel_rows; }
+
 class LinearArm final : public LoopArm {
  public:
   LinearArm(std::string name, Reference& reference, OurChoice choice)
@@ -37,7 +40,7 @@ class LinearArm final : public LoopArm {
     omni_plan_info plan_info{};
     plan_info.size = sizeof plan_info;
     check(omni_plan_get_info(plan, &plan_info), "omni_plan_get_info");
-    info_.detail = fmt::format("{} ({})", plan_info.kernel, plan_info.code);
+    info_.detail = fmt::format("{} ({})", serving_kernel(plan_info), plan_info.code);
 
     const Case& c = operands_.the_case();
     size_t workspace_bytes = 0;
@@ -95,7 +98,7 @@ std::string kernel_for(const Operands& operands, const OurChoice& choice) {
   if (omni_select(&query, &plan) != OMNI_OK) return "";
   omni_plan_info info{};
   info.size = sizeof info;
-  std::string kernel = omni_plan_get_info(plan, &info) == OMNI_OK ? info.kernel : "";
+  std::string kernel = omni_plan_get_info(plan, &info) == OMNI_OK ? serving_kernel(info) : "";
   omni_plan_destroy(plan);
   return kernel;
 }
