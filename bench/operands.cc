@@ -12,11 +12,8 @@
 #include "bench/machine.h"
 
 namespace omnibench {
-namespace {
 
-size_t align_up(size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
-
-}  // namespace
+size_t align_to_line(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 void check(omni_status status, const char* what) {
   if (status != OMNI_OK) throw std::runtime_error(fmt::format("{}: {}: {}", what, omni_status_name(status), omni_last_error()));
@@ -68,15 +65,16 @@ Operands::Operands(const Case& c, const Pool& pool)
   const auto elements = static_cast<size_t>(c.shape.n * c.shape.k);
   const size_t source_bytes = c.op == "pack" ? elements : 0;
   const size_t out_bytes = c.op == "dequant" ? 2 * elements : 0;
-  const size_t scales_at = align_up(codes_bytes_);
-  const size_t source_at = scales_at + align_up(scales_bytes_);
-  const size_t out_at = source_at + align_up(source_bytes);
-  const size_t total = out_at + align_up(out_bytes);
+  const size_t scales_at = align_to_line(codes_bytes_);
+  const size_t source_at = scales_at + align_to_line(scales_bytes_);
+  const size_t out_at = source_at + align_to_line(source_bytes);
+  const size_t total = out_at + align_to_line(out_bytes);
   const int64_t copies = c.hot ? 1 : copies_for(rotated_bytes(c), static_cast<double>(total));
+  // One block for all: a block is at least one 2 MiB page, and a small shape takes 150,000 copies.
+  block_ = Block(static_cast<size_t>(copies) * total);
   for (int64_t i = 0; i < copies; ++i) {
     Copy copy;
-    copy.block = Block(total);
-    copy.codes = copy.block.data();
+    copy.codes = block_.data() + static_cast<size_t>(i) * total;
     copy.scales = copy.codes + scales_at;
     copy.source = source_bytes > 0 ? copy.codes + source_at : nullptr;
     copy.out = out_bytes > 0 ? copy.codes + out_at : nullptr;
@@ -127,7 +125,7 @@ void Operands::fill_first() {
 }
 
 std::string Operands::pages() const {
-  switch (copies_[0].block.pages()) {
+  switch (block_.pages()) {
     case OMNI_PAGES_TRANSPARENT:
       return "transparent 2 MiB";
     case OMNI_PAGES_EXPLICIT:

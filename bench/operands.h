@@ -61,7 +61,6 @@ struct Span {
 
 /// One copy of what rotates: codes always, then what the operation has beside them.
 struct Copy {
-  Block block;
   uint8_t *codes = nullptr, *scales = nullptr, *source = nullptr, *out = nullptr;
   std::vector<Span> spans;  ///< everything that one call with this copy moves, x and y included
 };
@@ -102,12 +101,15 @@ class Operands {
   size_t codes_bytes_ = 0, scales_bytes_ = 0;
   std::vector<Copy> copies_;
   size_t cursor_ = 0;
+  Block block_;  ///< of all copies
   Block x_, y_;
 };
 
 /// Copies that a cold rotation needs when a call moves `moved` bytes of one and each takes `allocated` bytes: more than 1.25 times
 /// all caches that could keep them, at least two, and no more than half of the available memory holds. Throws when not one fits.
 int64_t copies_for(double moved, double allocated);
+/// Rounded up to whole cache lines, so that copies behind each other never share one.
+size_t align_to_line(size_t bytes);
 /// Bytes that a rotation must exceed.
 double cold_rotation_bytes();
 

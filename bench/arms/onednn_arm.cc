@@ -52,11 +52,13 @@ class OneDnnArm final : public LoopArm {
       for (int64_t i = 0; i < k; ++i) rows[channel * k + i] = scalar_dequant(operands_.generator(), channel, i);
     });
     const int64_t copies = c.hot ? 1 : copies_for(static_cast<double>(packed_bytes), static_cast<double>(packed_bytes));
+    const size_t stride = align_to_line(packed_bytes);
+    block_ = Block(static_cast<size_t>(copies) * stride);
     for (int64_t i = 0; i < copies; ++i) {
-      blocks_.emplace_back(packed_bytes);
-      weights_.emplace_back(description.weights_desc(), engine_, blocks_.back().data());
+      uint8_t* data = block_.data() + static_cast<size_t>(i) * stride;
+      weights_.emplace_back(description.weights_desc(), engine_, data);
       if (i > 0) {
-        std::memcpy(blocks_[i].data(), blocks_[0].data(), packed_bytes);
+        std::memcpy(data, block_.data(), packed_bytes);
         continue;
       }
       dnnl::memory source({{k, n}, type, Tag::ba}, engine_, rows);
@@ -89,7 +91,7 @@ class OneDnnArm final : public LoopArm {
   dnnl::stream stream_{engine_};
   dnnl::matmul matmul_;
   dnnl::memory x_, y_;
-  std::vector<Block> blocks_;
+  Block block_;  // of all copies
   std::vector<dnnl::memory> weights_;
   std::vector<std::unordered_map<int, dnnl::memory>> arguments_;
   size_t cursor_ = 0;
