@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
 
 #include "bench/golden/verify.h"
 #include "bench/run.h"
@@ -38,7 +39,9 @@ int dispatch(const Options& options) {
 int main(int argc, char** argv) {
   try {
     if (omni_initialize() != OMNI_OK) throw omnibench::UsageError(omni_last_error());
-    return omnibench::dispatch(omnibench::parse_options(argc, argv));
+    const int status = omnibench::dispatch(omnibench::parse_options(argc, argv));
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw std::runtime_error("stdout: cannot write");
+    return status;
   } catch (const omnibench::UsageError& error) {
     fmt::print(stderr, "omni-bench: {}\n", error.what());
     return 2;

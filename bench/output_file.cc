@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
@@ -29,12 +30,19 @@ bool write_all(int descriptor, const std::string& text) {
 
 }  // namespace
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)), aside_(path_ + ".part" + std::to_string(getpid())) {
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   struct stat existing {};
-  if (path_.empty() || (stat(path_.c_str(), &existing) == 0 && S_ISDIR(existing.st_mode))) {
+  const bool exists = stat(path_.c_str(), &existing) == 0;
+  if (path_.empty() || (exists && S_ISDIR(existing.st_mode))) {
     errno = path_.empty() ? ENOENT : EISDIR;
     fail(path_);
   }
+  // rename() would put a file in the place of a device or a pipe: as root, of /dev/null itself.
+  if (exists && !S_ISREG(existing.st_mode)) throw std::runtime_error(path_ + ": is no regular file");
+  std::error_code unresolved;  // a link stays and its target is replaced
+  const std::filesystem::path target = std::filesystem::canonical(path_, unresolved);
+  if (!unresolved) path_ = target.string();
+  aside_ = path_ + ".part" + std::to_string(getpid());
   const int descriptor = create(aside_);
   if (descriptor < 0) fail(path_);
   close(descriptor);

@@ -66,6 +66,21 @@ TEST_F(Program, BadInputIsOneLineAndStatusTwo) {
   }
 }
 
+TEST_F(Program, OutputThatCannotBeWrittenIsAnError) {
+  for (const char* arguments : {"--list > /dev/full", "--help > /dev/full", "--list >&-"}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.status, 1) << arguments;
+    EXPECT_EQ(ran.err, "omni-bench: stdout: cannot write\n") << arguments;
+  }
+}
+
+TEST_F(Program, ComparingNamesTheDamagedReport) {
+  std::ofstream(path("cut.json")) << R"({"schema": "omni-bench", "schema_version": 1})";
+  const Ran ran = run("compare " + path("cut.json") + " " + path("cut.json"));
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("cut.json: is no whole report"), std::string::npos) << ran.err;
+}
+
 TEST_F(Program, ListsAndHelps) {
   EXPECT_EQ(run("--list").status, 0);
   EXPECT_NE(run("--list").out.find("gate_up"), std::string::npos);

@@ -2,6 +2,8 @@
 #include "bench/report.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -204,6 +206,23 @@ TEST(OutputFile, IsRenamedIntoPlaceOrNotAtAll) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory), {}), 1);  // nothing left aside
   EXPECT_THROW(OutputFile(directory / "missing" / "report.json"), std::runtime_error);
   EXPECT_THROW(OutputFile(directory.string()), std::runtime_error);
+  std::filesystem::remove_all(directory);
+}
+
+// rename() onto /dev/null, as root, would take it from the whole machine; a pipe stands for it here.
+TEST(OutputFile, ReplacesNeitherDevicesNorLinks) {
+  const std::filesystem::path directory = std::filesystem::temp_directory_path() / ("omni_bench_links_" + std::to_string(getpid()));
+  std::filesystem::create_directory(directory);
+  const std::string pipe = directory / "pipe", target = directory / "target", link = directory / "link";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(OutputFile{pipe}, std::runtime_error);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  std::ofstream(target) << "old";
+  std::filesystem::create_symlink("target", link);
+  OutputFile(link).commit("new");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  std::ifstream in(target);
+  EXPECT_EQ(std::string((std::istreambuf_iterator<char>(in)), {}), "new");
   std::filesystem::remove_all(directory);
 }
 

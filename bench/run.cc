@@ -164,9 +164,18 @@ int list_everything() {
 }
 
 int compare_files(const Options& options) {
+  const double min_effect = options.compare_min_effect_percent / 100;
   try {
-    const ComparisonReport result =
-        compare_reports(read_report(options.files[0]), read_report(options.files[1]), options.compare_min_effect_percent / 100);
+    std::vector<json> reports;
+    for (const std::string& file : options.files) {
+      reports.push_back(read_report(file));
+      try {
+        compare_reports(reports.back(), reports.back(), min_effect);  // an error below could not say which file lacks a key
+      } catch (const json::exception& error) {
+        throw std::runtime_error(fmt::format("{}: is no whole report of omni-bench: {}", file, error.what()));
+      }
+    }
+    const ComparisonReport result = compare_reports(reports[0], reports[1], min_effect);
     fmt::print("{}", result.text);
     return options.fail_on_slower && result.slower ? 1 : 0;
   } catch (const std::exception& error) {

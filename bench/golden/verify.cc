@@ -171,7 +171,11 @@ int status_of(const std::vector<FileRecord>& records, const std::array<size_t, 4
 int run_verify(const VerifyOptions& options) {
   const std::vector<std::string> files = files_of(options.paths);
   std::optional<OutputFile> json;
-  if (!options.json_path.empty()) json.emplace(options.json_path);
+  try {
+    if (!options.json_path.empty()) json.emplace(options.json_path);
+  } catch (const std::exception& error) {  // bad input, not a failed check
+    throw UsageError(std::string("--json ") + error.what());
+  }
   Session session;
   session.exhaustive = options.exhaustive;
   for (const uint32_t threads : options.threads) session.pools.push_back(std::make_unique<omni::Pool>(threads));

@@ -2,7 +2,9 @@
 // The linear entries as callers meet them: bad arguments, empty work, threads, the act-order gather, emulated machines.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
 #include <numeric>
 
@@ -105,6 +107,74 @@ TEST_F(LinearApi, RefusesBadQueries) {
   refused(OMNI_ERR_UNKNOWN_NAME, "sse9", [](auto* q) { q->max_isa = "sse9"; });
   refused(OMNI_ERR_NO_KERNEL, "does not compute", [](auto* q) { q->kernel = "gemv_group_bf16_tg4_1x64_avx2"; });
   EXPECT_EQ(omni_select(nullptr, nullptr), OMNI_ERR_NULL);
+}
+
+// Codes that another build of PyTorch or another format packed are refused by their tag, never read as tg4.
+TEST_F(LinearApi, RefusesEveryOtherLayout) {
+  for (const omni_format format :
+       {OMNI_FORMAT_TORCH_AVX2, OMNI_FORMAT_TORCH_DEFAULT, OMNI_FORMAT_CODES_U8, OMNI_FORMAT_CODES_I32, OMNI_FORMAT_ROW_PAIRS,
+        OMNI_FORMAT_ROW_HALVES, OMNI_FORMAT_GPTQ, OMNI_FORMAT_AWQ, OMNI_FORMAT_CT_PACKED}) {
+    omni_linear_query query = problem_.query();
+    ASSERT_EQ(omni_layout_init(&query.weights, format, 80, 64, 32, OMNI_DTYPE_BF16), OMNI_OK);
+    omni_plan* plan = nullptr;
+    EXPECT_EQ(omni_select(&query, &plan), OMNI_ERR_LAYOUT) << format;
+    EXPECT_EQ(plan, nullptr);
+  }
+}
+
+// The last group is short and rows of the source are padded with code 15: a row of N must neither drift nor see the padding.
+TEST(LinearShortGroup, PaddingOfSourceRowsIsNoWeight) {
+  struct Shape {
+    int64_t n, k;
+  };
+  for (const auto& [n, k] : {Shape{8, 80}, Shape{4, 4304}}) {
+    const int64_t row_bytes = (k + 31) / 32 * 16;
+    std::vector<uint8_t> rows(static_cast<size_t>(n * row_bytes), 0xFF);
+    for (int64_t row = 0; row < n; ++row) {
+      std::fill_n(rows.begin() + row * row_bytes, k / 2, static_cast<uint8_t>((8 + row) * 0x11));
+    }
+    for (const char* tier : {"portable", "avx2", "avx512f", "avx512bf16"}) {
+      for (const omni_numerics numerics : {OMNI_NUMERICS_GROUP, OMNI_NUMERICS_TORCH}) {
+        LinearShape shape;
+        shape.n = n;
+        shape.k = k;
+        shape.numerics = numerics;
+        LinearCase problem(shape, 1);
+        problem.set_x_everywhere(1.0F);
+        std::vector<float> scales(static_cast<size_t>(2 * shape.groups() * n), 0.0F);
+        for (size_t i = 0; i < scales.size(); i += 2) scales[i] = 1.0F;
+        problem.set_scales(scales);
+        omni_linear_query query = problem.query();
+        query.max_isa = tier;
+        omni_plan* selected = nullptr;
+        ASSERT_EQ(omni_select(&query, &selected), OMNI_OK) << omni_last_error();
+        const PlanPointer plan(selected);
+        GuardedBuffer workspace = make_workspace(*plan, 1, Flush::kBack);
+        omni_linear_args args = problem.args();
+        GuardedBuffer codes(args.codes_bytes, Flush::kBack, 16);
+        omni_repack_args repack{};
+        repack.size = sizeof repack;
+        repack.source_format = OMNI_FORMAT_ROW_PAIRS;
+        repack.destination_format = OMNI_FORMAT_TG4;
+        repack.n = n;
+        repack.k = k;
+        repack.source = rows.data();
+        repack.source_bytes = rows.size();
+        repack.source_ld = row_bytes;
+        repack.destination = codes.data();
+        repack.destination_bytes = codes.size();
+        ASSERT_EQ(omni_repack(&repack), OMNI_OK) << omni_last_error();
+        args.codes = codes.data();
+        args.workspace = workspace.data();
+        args.workspace_bytes = workspace.size();
+        ASSERT_EQ(omni_run(plan.get(), &args), OMNI_OK) << omni_last_error();
+        const std::vector<uint32_t> y = problem.actual();
+        for (int64_t row = 0; row < n; ++row) {
+          EXPECT_EQ(std::bit_cast<float>(y[static_cast<size_t>(row)]), static_cast<float>(k * row)) << tier << " row " << row;
+        }
+      }
+    }
+  }
 }
 
 TEST_F(LinearApi, EmptyWorkNeedsNothing) {
