@@ -15,6 +15,7 @@
 #include "kernels/dispatch/select_linear.h"
 #include "kernels/gemv/bf16_self_test.h"
 #include "kernels/gemv/linear.h"
+#include "kernels/parallel/split.h"
 
 namespace okl {
 namespace {
@@ -207,16 +208,6 @@ omni_status check_all(const omni_plan& plan, const omni_linear_args& args) {
   return OMNI_OK;
 }
 
-omni_status check_parallel(const omni_linear_args& args, omni_parallel* out) {
-  if (args.parallel == nullptr) return omni_default_parallel(out);
-  if (args.parallel->size < sizeof(omni_parallel)) {
-    return fail(OMNI_ERR_STRUCT_SIZE, "omni_parallel.size is %u, needs %zu", args.parallel->size, sizeof(omni_parallel));
-  }
-  if (args.parallel->parallel_for == nullptr) return fail(OMNI_ERR_NULL, "parallel_for is NULL");
-  *out = *args.parallel;
-  return OMNI_OK;
-}
-
 }  // namespace
 }  // namespace okl
 
@@ -277,8 +268,7 @@ omni_status omni_run(const omni_plan* plan, const omni_linear_args* args) {
   if (nothing_to_do(*plan, *args)) return succeed();
   if (omni_status status = check_all(*plan, *args); status != OMNI_OK) return status;
   omni_parallel parallel;
-  parallel.size = sizeof parallel;
-  if (omni_status status = check_parallel(*args, &parallel); status != OMNI_OK) return status;
+  if (omni_status status = effective_parallel(args->parallel, &parallel); status != OMNI_OK) return status;
   prepare_linear(*plan, *args);
   run_parallel(*plan, *args, parallel);
   return succeed();

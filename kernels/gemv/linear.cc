@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "kernels/format/tg4.h"
+#include "kernels/parallel/split.h"
 
 namespace okl {
 namespace {
@@ -84,18 +85,6 @@ void run_view(const RunView& view, int64_t n0, int64_t n1) {
   }
 }
 
-struct ParallelRun {
-  const RunView& view;
-  int64_t tasks;
-};
-
-void run_task(void* context, int64_t index) {
-  const ParallelRun& run = *static_cast<const ParallelRun*>(context);
-  const int64_t n = run.view.plan.weights.n, blocks = tg4::blocks(n);
-  const int64_t first = blocks * index / run.tasks, last = blocks * (index + 1) / run.tasks;
-  run_view(run.view, first * kBlockChannels, std::min(last * kBlockChannels, n));
-}
-
 }  // namespace
 
 bool LinearCodeSet::make(const KernelRow& row, const LinearConfig& base, int64_t n, uint32_t max_m) {
@@ -136,14 +125,9 @@ void run_channels(const omni_plan& plan, const omni_linear_args& args, int64_t n
 
 void run_parallel(const omni_plan& plan, const omni_linear_args& args, const omni_parallel& parallel) {
   const RunView view(plan, args);
-  const int64_t blocks = tg4::blocks(plan.weights.n);
-  // Four blocks of work a thread: fewer leave a late thread idle, 64 cost more in claims than they balance.
-  ParallelRun run{view, std::min<int64_t>(blocks, int64_t{4} * parallel.threads)};
-  if (parallel.threads <= 1 || run.tasks <= 1) {
-    run_view(view, 0, plan.weights.n);
-  } else {
-    parallel.parallel_for(parallel.context, run.tasks, &run_task, &run);
-  }
+  const int64_t n = plan.weights.n, blocks = tg4::blocks(n);
+  split_evenly(parallel, blocks, blocks,
+               [&](int64_t first, int64_t last) { run_view(view, first * kBlockChannels, std::min(last * kBlockChannels, n)); });
 }
 
 }  // namespace okl

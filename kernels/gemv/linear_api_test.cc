@@ -81,6 +81,9 @@ TEST_F(LinearApi, RefusesBadRunArguments) {
   omni_parallel broken = serial_;
   broken.parallel_for = nullptr;
   expect_refused(OMNI_ERR_NULL, "parallel_for", [&](auto* a) { a->parallel = &broken; });
+  omni_parallel no_threads = serial_;
+  no_threads.threads = 0;
+  expect_refused(OMNI_ERR_RANGE, "threads is 0", [&](auto* a) { a->parallel = &no_threads; });
 }
 
 TEST_F(LinearApi, RefusesBadQueries) {
@@ -122,6 +125,39 @@ TEST_F(LinearApi, RefusesEveryOtherLayout) {
   }
 }
 
+// Row-major source codes repacked into tg4 and run, x = 1, scale 1, zero 0, one tier.
+std::vector<uint32_t> run_repacked(const LinearShape& shape, const char* tier, omni_repack_args repack) {
+  LinearCase problem(shape, 1);
+  problem.set_x_everywhere(1.0F);
+  std::vector<float> scales(static_cast<size_t>(2 * shape.groups() * shape.n), 0.0F);
+  for (size_t i = 0; i < scales.size(); i += 2) scales[i] = 1.0F;
+  problem.set_scales(scales);
+  omni_linear_query query = problem.query();
+  query.max_isa = tier;
+  omni_plan* selected = nullptr;
+  EXPECT_EQ(omni_select(&query, &selected), OMNI_OK) << omni_last_error();
+  const PlanPointer plan(selected);
+  if (plan == nullptr) return {};
+  GuardedBuffer workspace = make_workspace(*plan, 1, Flush::kBack);
+  omni_linear_args args = problem.args();
+  GuardedBuffer codes(args.codes_bytes, Flush::kBack, 16);
+  repack.size = sizeof repack;
+  repack.destination_format = OMNI_FORMAT_TG4;
+  repack.n = shape.n;
+  repack.k = shape.k;
+  repack.destination = codes.data();
+  repack.destination_bytes = codes.size();
+  EXPECT_EQ(omni_repack(&repack), OMNI_OK) << omni_last_error();
+  args.codes = codes.data();
+  args.workspace = workspace.data();
+  args.workspace_bytes = workspace.size();
+  EXPECT_EQ(omni_run(plan.get(), &args), OMNI_OK) << omni_last_error();
+  return problem.actual();
+}
+
+constexpr const char* kTiers[] = {"portable", "avx2", "avx512f", "avx512bf16"};
+constexpr omni_numerics kClasses[] = {OMNI_NUMERICS_GROUP, OMNI_NUMERICS_TORCH};
+
 // The last group is short and rows of the source are padded with code 15: a row of N must neither drift nor see the padding.
 TEST(LinearShortGroup, PaddingOfSourceRowsIsNoWeight) {
   struct Shape {
@@ -133,46 +169,44 @@ TEST(LinearShortGroup, PaddingOfSourceRowsIsNoWeight) {
     for (int64_t row = 0; row < n; ++row) {
       std::fill_n(rows.begin() + row * row_bytes, k / 2, static_cast<uint8_t>((8 + row) * 0x11));
     }
-    for (const char* tier : {"portable", "avx2", "avx512f", "avx512bf16"}) {
-      for (const omni_numerics numerics : {OMNI_NUMERICS_GROUP, OMNI_NUMERICS_TORCH}) {
+    omni_repack_args repack{};
+    repack.source_format = OMNI_FORMAT_ROW_PAIRS;
+    repack.source = rows.data();
+    repack.source_bytes = rows.size();
+    repack.source_ld = row_bytes;
+    for (const char* tier : kTiers) {
+      for (const omni_numerics numerics : kClasses) {
         LinearShape shape;
         shape.n = n;
         shape.k = k;
         shape.numerics = numerics;
-        LinearCase problem(shape, 1);
-        problem.set_x_everywhere(1.0F);
-        std::vector<float> scales(static_cast<size_t>(2 * shape.groups() * n), 0.0F);
-        for (size_t i = 0; i < scales.size(); i += 2) scales[i] = 1.0F;
-        problem.set_scales(scales);
-        omni_linear_query query = problem.query();
-        query.max_isa = tier;
-        omni_plan* selected = nullptr;
-        ASSERT_EQ(omni_select(&query, &selected), OMNI_OK) << omni_last_error();
-        const PlanPointer plan(selected);
-        GuardedBuffer workspace = make_workspace(*plan, 1, Flush::kBack);
-        omni_linear_args args = problem.args();
-        GuardedBuffer codes(args.codes_bytes, Flush::kBack, 16);
-        omni_repack_args repack{};
-        repack.size = sizeof repack;
-        repack.source_format = OMNI_FORMAT_ROW_PAIRS;
-        repack.destination_format = OMNI_FORMAT_TG4;
-        repack.n = n;
-        repack.k = k;
-        repack.source = rows.data();
-        repack.source_bytes = rows.size();
-        repack.source_ld = row_bytes;
-        repack.destination = codes.data();
-        repack.destination_bytes = codes.size();
-        ASSERT_EQ(omni_repack(&repack), OMNI_OK) << omni_last_error();
-        args.codes = codes.data();
-        args.workspace = workspace.data();
-        args.workspace_bytes = workspace.size();
-        ASSERT_EQ(omni_run(plan.get(), &args), OMNI_OK) << omni_last_error();
-        const std::vector<uint32_t> y = problem.actual();
+        const std::vector<uint32_t> y = run_repacked(shape, tier, repack);
+        ASSERT_EQ(y.size(), static_cast<size_t>(n));
         for (int64_t row = 0; row < n; ++row) {
-          EXPECT_EQ(std::bit_cast<float>(y[static_cast<size_t>(row)]), static_cast<float>(k * row)) << tier << " row " << row;
+          EXPECT_EQ(std::bit_cast<float>(y[static_cast<size_t>(row)]), static_cast<float>(k * row)) << tier << " " << numerics;
         }
       }
+    }
+  }
+}
+
+// AC-016: compressed-tensors pads every row to a 32-bit word; weight_shape [2, 12], codes 9 and 10, and other nibbles behind.
+TEST(LinearShortGroup, WordsOfRowsEndInPadding) {
+  constexpr uint32_t kWords[] = {0x99999999, 0xFFFF9999, 0xAAAAAAAA, 0x0000AAAA};
+  omni_repack_args repack{};
+  repack.source_format = OMNI_FORMAT_CT_PACKED;
+  repack.source = kWords;
+  repack.source_bytes = sizeof kWords;
+  for (const char* tier : kTiers) {
+    for (const omni_numerics numerics : kClasses) {
+      LinearShape shape;
+      shape.n = 2;
+      shape.k = 12;
+      shape.numerics = numerics;
+      const std::vector<uint32_t> y = run_repacked(shape, tier, repack);
+      ASSERT_EQ(y.size(), 2U);
+      EXPECT_EQ(std::bit_cast<float>(y[0]), 12.0F) << tier << " " << numerics;
+      EXPECT_EQ(std::bit_cast<float>(y[1]), 24.0F) << tier << " " << numerics;
     }
   }
 }

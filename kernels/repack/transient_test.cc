@@ -25,6 +25,7 @@ namespace {
 
 std::atomic<size_t> live_bytes{0}, most_bytes{0};
 
+#if !OMNI_TEST_SANITIZED
 void* counted(size_t bytes, size_t alignment) {
   alignment = std::max(alignment, size_t{16});
   auto* block = static_cast<unsigned char*>(std::aligned_alloc(alignment, (bytes + 2 * alignment - 1) / alignment * alignment));
@@ -43,6 +44,7 @@ void uncounted(void* pointer, size_t alignment) noexcept {
   live_bytes -= bytes;
   std::free(block);
 }
+#endif
 
 }  // namespace
 
