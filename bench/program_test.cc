@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program itself: exit statuses, what it prints where, and the files it writes. Nothing here depends on how fast anything is.
 #include <gtest/gtest.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
+
+extern char** environ;
 
 namespace {
 
@@ -155,6 +162,57 @@ TEST_F(Program, AFailedArmGivesStatusOneAndAReport) {
   EXPECT_EQ(f["results"][0]["arms"][0]["status"], "ok");
   EXPECT_EQ(f["results"][0]["arms"][1]["status"], "failed");
   EXPECT_NE(f["results"][0]["arms"][2]["error"].get<std::string>().find("status 5"), std::string::npos);
+}
+
+/// A process that nobody has reaped yet (no init in a container) has ended, too.
+bool runs(pid_t pid) {
+  if (kill(pid, 0) != 0) return false;
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string number, name, state;
+  return stat >> number >> name >> state && state != "Z";
+}
+
+template <class Condition>
+bool within_seconds(int seconds, const Condition& condition) {
+  for (int i = 0; i < 100 * seconds && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return condition();
+}
+
+TEST_F(Program, AnInterruptedRunLeavesNothingBehind) {
+  for (const int signal_number : {SIGTERM, SIGINT, SIGHUP}) {
+    fs::create_directory(path("tmp"));
+    // The worker starts a process of its own, notes it, and never answers.
+    std::ofstream(path("worker.sh")) << "sleep 1000 &\necho $! > " << path("new") << "\nmv " << path("new") << " " << path("pid")
+                                     << "\nwait\n";
+    std::string shell = "TMPDIR=" + path("tmp") + " exec " + OMNI_BENCH_PROGRAM +
+                        " --shape 64x64 --group 32 --threads 2 --cache hot --passes 2 --arms \"omni,w=cmd:sh " + path("worker.sh") +
+                        "\" >/dev/null 2>&1";
+    std::array<std::string, 2> words = {"sh", "-c"};
+    std::array<char*, 4> arguments = {words[0].data(), words[1].data(), shell.data(), nullptr};
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t usual;
+    sigemptyset(&usual);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&usual, number);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    pid_t pid = -1;
+    ASSERT_EQ(posix_spawn(&pid, "/bin/sh", nullptr, &attributes, arguments.data(), environ), 0);
+    posix_spawnattr_destroy(&attributes);
+
+    const bool began = within_seconds(60, [&] { return fs::exists(path("pid")); });
+    EXPECT_TRUE(began);
+    EXPECT_FALSE(fs::is_empty(path("tmp")));
+    kill(pid, signal_number);
+    int status = 0;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal_number) << status;
+    EXPECT_TRUE(fs::is_empty(path("tmp")));
+    pid_t sleeper = 0;
+    ASSERT_TRUE(std::ifstream(path("pid")) >> sleeper);
+    EXPECT_TRUE(within_seconds(10, [&] { return !runs(sleeper); })) << sleeper;
+    fs::remove(path("pid"));
+  }
 }
 
 TEST_F(Program, ACaseThatDoesNotFitMemoryIsReported) {

@@ -11,6 +11,7 @@
 
 #include "bench/arms/arms.h"
 #include "bench/compare.h"
+#include "bench/interrupt.h"
 #include "bench/machine.h"
 #include "bench/output_file.h"
 #include "bench/parking.h"
@@ -115,6 +116,7 @@ int run_command_line(const RunOptions& options) {
   const std::optional<OutputFile> json_file = open_output("--json", options.json_path);
   const std::optional<OutputFile> html_file = open_output("--html", options.html_path);
 
+  clean_up_when_interrupted();
   const Progress progress;
   SteadyClock clock;
   HarnessOptions harness;

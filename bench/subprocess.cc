@@ -16,7 +16,10 @@
 #include <cstring>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "bench/interrupt.h"
 
 extern char** environ;
 
@@ -42,11 +45,36 @@ pid_t spawn_shell(const std::string& command, int input, int output) {
   std::vector<std::string> words = {"sh", "-c", command};
   std::array<char*, 4> arguments = {words[0].data(), words[1].data(), words[2].data(), nullptr};
   pid_t pid = -1;
+  const Uninterrupted until_noted;
   const int error = posix_spawn(&pid, "/bin/sh", &actions, &attributes, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) throw std::runtime_error(fmt::format("cannot start \"{}\": {}", command, std::strerror(error)));
+  if (!note_group(pid)) {
+    kill(-pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    throw std::runtime_error(fmt::format("cannot start \"{}\": too many commands run already", command));
+  }
   return pid;
+}
+
+bool has_ended(pid_t pid, int flags) {
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | flags) != 0) {
+    if (errno != EINTR) return true;
+  }
+  return info.si_pid == pid;
+}
+
+/// Kills what is left of the group and takes the status. The leader is reaped last: until then the number of the group is ours.
+int reap(pid_t pid) {
+  const Uninterrupted until_forgotten;
+  kill(-pid, SIGKILL);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  forget_group(pid);
+  return status;
 }
 
 std::string describe(int status) {
@@ -74,12 +102,8 @@ Subprocess::Subprocess(const std::string& command) {
 Subprocess::~Subprocess() {
   close(descriptor_);
   if (pid_ < 0) return;
-  for (int i = 0; i < 200; ++i) {
-    if (waitpid(pid_, nullptr, WNOHANG) != 0) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  kill(-pid_, SIGKILL);
-  waitpid(pid_, nullptr, 0);
+  for (int i = 0; i < 200 && !has_ended(pid_, WNOHANG); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  reap(pid_);
 }
 
 void Subprocess::write_line(const std::string& line) {
@@ -115,13 +139,8 @@ std::string Subprocess::read_line(double seconds) {
 }
 
 std::string Subprocess::how_it_ended() {
-  int status = 0;
   for (int i = 0; i < 100 && pid_ > 0; ++i) {
-    const pid_t ended = waitpid(pid_, &status, WNOHANG);
-    if (ended == pid_) {
-      pid_ = -1;
-      return describe(status);
-    }
+    if (has_ended(pid_, WNOHANG)) return describe(reap(std::exchange(pid_, -1)));
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return "closed its output";
@@ -129,9 +148,8 @@ std::string Subprocess::how_it_ended() {
 
 void run_command(const std::string& command) {
   const pid_t pid = spawn_shell(command, -1, -1);
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  has_ended(pid, 0);
+  const int status = reap(pid);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw std::runtime_error(fmt::format("\"{}\" {}", command, describe(status)));
 }
 

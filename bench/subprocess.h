@@ -12,7 +12,7 @@ namespace omnibench {
 class Subprocess {
  public:
   explicit Subprocess(const std::string& command);
-  /// Closes the pipe and waits 2 s for the process to leave by itself before it is killed, its whole process group.
+  /// Closes the pipe and waits 2 s for the process to leave by itself; then what is left of its process group is killed.
   ~Subprocess();
   Subprocess(const Subprocess&) = delete;
   Subprocess& operator=(const Subprocess&) = delete;

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "bench/arms/arms.h"
+#include "bench/interrupt.h"
 #include "bench/subprocess.h"
 
 namespace omnibench {
@@ -26,13 +27,18 @@ class Scratch {
  public:
   Scratch() {
     std::string pattern = (fs::temp_directory_path() / "omni-bench-XXXXXX").string();
+    const Uninterrupted until_noted;
     if (mkdtemp(pattern.data()) == nullptr)
       throw std::runtime_error("cannot create a directory in " + fs::temp_directory_path().string());
     path_ = pattern;
+    if (note_folder(pattern)) return;
+    rmdir(pattern.c_str());
+    throw std::runtime_error("too many workers at a time, or too long a path: " + pattern);
   }
   ~Scratch() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
+    forget_folder(path_.string());
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
