@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes: workers, commands, the wait for resting threads.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -78,6 +79,21 @@ TEST_F(WorkerTest, AWorkerThatDiesIsAFailedPassNotTheEnd) {
   EXPECT_THROW(arm->sample(clock, 1), std::runtime_error);
 }
 
+TEST_F(WorkerTest, AnEndlessLineIsRefusedAndTheWorkerGivenUp) {
+  const auto arm = make_worker_arm("w", reference, "head -c 2000000000 /dev/zero");
+  const auto error_of = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_of([&] { arm->prepare(); }), "the worker's answer is longer than 1048576 bytes");
+  EXPECT_EQ(error_of([&] { arm->sample(clock, 1); }), "the worker was given up: the worker's answer is longer than 1048576 bytes");
+  EXPECT_TRUE(arm->processes().empty());
+}
+
 TEST_F(WorkerTest, AnUnknownComparisonIsAnError) {
   const auto arm = make_worker_arm("w", reference, shell_worker(R"({\"ok\":true,\"compare\":\"vibes\"})"));
   arm->prepare();
@@ -96,6 +112,18 @@ TEST(Subprocess, TimesOut) {
   EXPECT_THROW(process.read_line(0.05), std::runtime_error);
   process.write_line("hello");
   EXPECT_EQ(process.read_line(5), "hello");
+}
+
+TEST(Subprocess, ReadsLinesUpToTheirBound) {
+  for (const size_t excess : {0, 1}) {
+    Subprocess process(fmt::format("head -c {} /dev/zero | tr '\\0' a; echo; echo next", kLongestLine + excess));
+    if (excess > 0) {
+      EXPECT_THROW(process.read_line(60), std::runtime_error);
+    } else {
+      EXPECT_EQ(process.read_line(60), std::string(kLongestLine, 'a'));
+      EXPECT_EQ(process.read_line(60), "next");
+    }
+  }
 }
 
 TEST(Parking, SeesAThreadThatSpins) {

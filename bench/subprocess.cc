@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -106,6 +107,10 @@ Subprocess::~Subprocess() {
   reap(pid_);
 }
 
+void Subprocess::kill() const {
+  if (pid_ > 0) ::kill(-pid_, SIGKILL);
+}
+
 void Subprocess::write_line(const std::string& line) {
   const std::string text = line + "\n";
   for (size_t done = 0; done < text.size();) {
@@ -118,8 +123,12 @@ void Subprocess::write_line(const std::string& line) {
 
 std::string Subprocess::read_line(double seconds) {
   const auto deadline = std::chrono::steady_clock::now() + Seconds(seconds);
-  for (;;) {
-    const size_t end = buffer_.find('\n');
+  for (size_t searched = 0;;) {
+    const size_t end = buffer_.find('\n', searched);
+    searched = buffer_.size();
+    if (std::min(end, searched) > kLongestLine) {
+      throw std::runtime_error(fmt::format("the worker's answer is longer than {} bytes", kLongestLine));
+    }
     if (end != std::string::npos) {
       std::string line = buffer_.substr(0, end);
       buffer_.erase(0, end + 1);
@@ -130,7 +139,7 @@ std::string Subprocess::read_line(double seconds) {
     const int ready = left > 0 ? poll(&event, 1, static_cast<int>(left)) : 0;
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) throw std::runtime_error(fmt::format("the worker did not answer within {} s", seconds));
-    std::array<char, 4096> bytes;
+    std::array<char, 65536> bytes;
     const ssize_t n = read(descriptor_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) throw std::runtime_error("the worker " + how_it_ended());

@@ -8,6 +8,9 @@
 
 namespace omnibench {
 
+/// Of an answer, in bytes without its end. Those of our workers have less than 300; without a bound a worker fills the memory.
+inline constexpr size_t kLongestLine = size_t{1} << 20;
+
 /// A shell command with both ends of its standard input and output; its standard error is ours. Failures throw.
 class Subprocess {
  public:
@@ -17,8 +20,11 @@ class Subprocess {
   Subprocess(const Subprocess&) = delete;
   Subprocess& operator=(const Subprocess&) = delete;
   void write_line(const std::string& line);
-  /// The next line without its end. Throws after `seconds` or when the process has ended, saying how.
+  /// The next line without its end. Throws after `seconds`, beyond kLongestLine or when the process
+  /// has ended, saying how.
   std::string read_line(double seconds);
+  /// Ends it and its process group at once.
+  void kill() const;
   [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:

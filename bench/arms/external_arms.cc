@@ -123,9 +123,23 @@ class WorkerArm final : public Arm {
   }
 
  private:
+  /// After a failure the worker is killed: a late answer would be taken for that of the next question, and every further pass would
+  /// wait its 300 s.
+  std::string exchange(const std::string& line, double seconds) {
+    if (process_ == nullptr) throw std::runtime_error("the worker was given up: " + given_up_);
+    try {
+      process_->write_line(line);
+      return process_->read_line(seconds);
+    } catch (const std::exception& error) {
+      given_up_ = error.what();
+      process_->kill();
+      process_.reset();
+      throw;
+    }
+  }
+
   json ask(const std::string& line, double seconds) {
-    process_->write_line(line);
-    const std::string text = process_->read_line(seconds);
+    const std::string text = exchange(line, seconds);
     json answer = json::parse(text, nullptr, false);
     if (!answer.is_object()) throw std::runtime_error("the worker answered no JSON object: " + text.substr(0, 200));
     if (answer.contains("refused")) throw Refused(answer["refused"].is_string() ? answer["refused"].get<std::string>() : "refused");
@@ -152,7 +166,7 @@ class WorkerArm final : public Arm {
 
   Reference& reference_;
   Operands& operands_;
-  std::string command_, compare_;
+  std::string command_, compare_, given_up_;
   std::unique_ptr<Scratch> scratch_;
   std::unique_ptr<Subprocess> process_;
 };
