@@ -51,7 +51,7 @@ double cold_rotation_bytes() { return 1.25 * static_cast<double>(last_level_cach
 int64_t copies_for(double moved, double allocated) {
   const double available = 0.5 * static_cast<double>(available_memory());
   if (allocated > available) {
-    throw std::runtime_error(
+    throw DoesNotFit(
         fmt::format("the operands need {:.1f} GB, half of the available memory is {:.1f} GB", allocated / 1e9, available / 1e9));
   }
   const auto wanted = std::max<int64_t>(2, static_cast<int64_t>(std::ceil(cold_rotation_bytes() / moved)));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,11 @@ class Pool {
 struct Span {
   const uint8_t* data = nullptr;
   size_t bytes = 0;
+};
+
+/// The case is beyond the memory of this machine.
+struct DoesNotFit : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 /// One copy of what rotates: codes always, then what the operation has beside them.

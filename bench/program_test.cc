@@ -217,7 +217,10 @@ TEST_F(Program, AnInterruptedRunLeavesNothingBehind) {
 
 TEST_F(Program, ACaseThatDoesNotFitMemoryIsReported) {
   const Ran ran = run("--shape 2147483648x65536 --threads 1 --passes 2 --json " + path("big.json"));
-  EXPECT_EQ(ran.status, 1);
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  EXPECT_NE(ran.err.find("--shape 2147483648x65536: "), std::string::npos) << ran.err;
+  EXPECT_EQ(run("--shape 1000000000x1000000000,64x64 --threads 1 --passes 2 --arms omni").status, 1);
   EXPECT_NE(report("big.json")["results"][0]["arms"][0]["error"].get<std::string>().find("available memory"), std::string::npos);
 }
 

@@ -60,7 +60,12 @@ CaseRun not_run(const std::string& reason) {
   return run;
 }
 
-json run_one(const Case& c, const RunOptions& options, const Pool& pool, const HarnessOptions& harness, bool* success) {
+/// Counts of cases.
+struct Outcome {
+  size_t failed = 0, do_not_fit = 0;
+};
+
+json run_one(const Case& c, const RunOptions& options, const Pool& pool, const HarnessOptions& harness, Outcome* outcome) {
   CaseSetting setting;
   setting.c = c;
   CaseRun run;
@@ -80,8 +85,12 @@ json run_one(const Case& c, const RunOptions& options, const Pool& pool, const H
     throw;
   } catch (const std::exception& error) {
     run = not_run(error.what());
+    harness.progress("");
+    fmt::print(stderr, "omni-bench: --shape {}: {}: not run: {}\n", c.shape.name, c.id(), error.what());
+    ++(dynamic_cast<const DoesNotFit*>(&error) != nullptr ? outcome->do_not_fit : outcome->failed);
+    return result_json(setting, run, options.min_effect_percent / 100);
   }
-  *success = *success && succeeded(run);
+  if (!succeeded(run)) ++outcome->failed;
   return result_json(setting, run, options.min_effect_percent / 100);
 }
 
@@ -131,8 +140,9 @@ int run_command_line(const RunOptions& options) {
   const ProcessorTime before = processor_time();
   const Pool pool(options.threads);
   json results = json::array();
-  bool success = true;
-  for (const Case& c : cases) results.push_back(run_one(c, options, pool, harness, &success));
+  Outcome outcome;
+  for (const Case& c : cases) results.push_back(run_one(c, options, pool, harness, &outcome));
+  const bool success = outcome.failed + outcome.do_not_fit == 0;
   for (std::string& warning : interference(before, processor_time())) warnings.push_back(std::move(warning));
 
   const json report = report_json(settings_json(options), machine, std::move(results), warnings, success);
@@ -144,6 +154,7 @@ int run_command_line(const RunOptions& options) {
     html_file->commit(report_html(report, &plots_missing));
     if (plots_missing) fmt::print(stderr, "omni-bench: gnuplot was not found: the page has no plots\n");
   }
+  if (outcome.do_not_fit == cases.size()) return 2;  // nothing of what was asked for is possible here
   return success ? 0 : 1;
 }
 
