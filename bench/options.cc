@@ -36,6 +36,13 @@ Number parse_number(const std::string& flag, const std::string& text, Number low
   return value;
 }
 
+/// A case asked for twice would be two results with one name in a report.
+template <class Value>
+void refuse_twice(const std::string& flag, const std::string& text, std::vector<Value> values) {
+  std::sort(values.begin(), values.end());
+  if (std::adjacent_find(values.begin(), values.end()) != values.end()) bad(flag, text, "each value once");
+}
+
 std::vector<Shape> parse_shapes(const std::string& text) {
   std::vector<Shape> out;
   for (const std::string& item : split(text)) {
@@ -109,12 +116,17 @@ void declare(CLI::App& app, Texts& texts, RunOptions& run, bool& list) {
 
 RunOptions interpret(const Texts& texts, RunOptions run) {
   run.shapes = parse_shapes(texts.shape);
+  std::vector<std::string> names;
+  for (const Shape& shape : run.shapes) names.push_back(fmt::format("{}x{}", shape.m, shape.name));
+  refuse_twice("--shape", texts.shape, names);
   run.ops = split(texts.op);
   for (const std::string& op : run.ops) {
     if (op != "gemv" && op != "pack" && op != "dequant") bad("--op", op, "gemv, pack or dequant");
   }
   run.ms.clear();
   for (const std::string& m : split(texts.m)) run.ms.push_back(parse_number<int>("--m", m, 1, 16, "1..16"));
+  refuse_twice("--m", texts.m, run.ms);
+  refuse_twice("--op", texts.op, run.ops);
   for (const Shape& shape : run.shapes) {
     if (shape.m > 16) bad("--shape", fmt::format("{}x{}", shape.m, shape.name), "M of 1..16");
   }
@@ -183,6 +195,12 @@ Options parse_options(int argc, const char* const* argv) {
     std::string text = error.what();
     std::replace(text.begin(), text.end(), '\n', ' ');
     throw UsageError(text);
+  }
+  for (CLI::App* command : {&app, verify}) {
+    for (const char* flag : {"--json", "--html"}) {
+      const CLI::Option* option = command->get_option_no_throw(flag);
+      if (option != nullptr && option->count() > 0 && option->as<std::string>().empty()) bad(flag, "", "a file to write");
+    }
   }
   for (int i = 1; i < argc; ++i) options.run.command_line += fmt::format("{}{}", i > 1 ? " " : "", argv[i]);
   if (compare->parsed()) {

@@ -64,8 +64,10 @@ class Program : public testing::Test {
 TEST_F(Program, BadInputIsOneLineAndStatusTwo) {
   for (const char* arguments :
        {"", "--shape nothing", "--shape 64x64 --m 99", "--shape 64x64 --isa best", "--shape 64x64 --arms nobody", "--frobnicate",
-        "--shape 64x64 --json /nonexistent/report.json", "--shape 64x64 --html /", "compare /nonexistent/a /nonexistent/b",
-        "--shape 64x64 --op pack --arms onednn", "compare onlyone"}) {
+        "--shape 64x64 --json /nonexistent/report.json", "--shape 64x64 --html /", "--shape 64x64 --json \"\"",
+        "--shape 64x64 --html \"\"", "verify --json \"\" /", "--shape 64x64 --m 1,1", "--shape all,o",
+        "--shape 64x64 --op gemv,gemv", "compare /nonexistent/a /nonexistent/b", "--shape 64x64 --op pack --arms onednn",
+        "compare onlyone"}) {
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.status, 2) << arguments;
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << arguments << ": " << ran.err;
