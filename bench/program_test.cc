@@ -2,6 +2,7 @@
 // The program itself: exit statuses, what it prints where, and the files it writes. Nothing here depends on how fast anything is.
 #include <gtest/gtest.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,6 +91,15 @@ TEST_F(Program, ComparingNamesTheDamagedReport) {
   EXPECT_NE(ran.err.find("cut.json: is no whole report"), std::string::npos) << ran.err;
 }
 
+TEST_F(Program, VerifyingRefusesAPipeInsteadOfWaitingForIt) {
+  ASSERT_EQ(mkfifo(path("pipe.json").c_str(), 0600), 0);
+  for (const std::string& target : {path("pipe.json"), path(""), std::string("/dev/zero")}) {
+    const Ran ran = run("verify " + target);
+    EXPECT_EQ(ran.status, 2) << target;
+    EXPECT_NE(ran.err.find("is no regular file"), std::string::npos) << ran.err;
+  }
+}
+
 TEST_F(Program, ListsAndHelps) {
   EXPECT_EQ(run("--list").status, 0);
   EXPECT_NE(run("--list").out.find("gate_up"), std::string::npos);
@@ -153,6 +163,36 @@ TEST_F(Program, ServesAsAWorker) {
     EXPECT_EQ(arms[2]["verified"], true);
     EXPECT_GT(arms[2]["bytes"].get<double>(), 0);
   }
+}
+
+// The time of a call is the worker's total by the calls, and the spread is over the passes.
+TEST_F(Program, SevenPassesAreSevenObservations) {
+  std::ofstream(path("worker.sh")) << R"(pass=0
+while read -r word calls; do
+  case $word in
+    case) echo '{"ok": true}' ;;
+    run) pass=$((pass + 1)); echo "{\"ns\": $((calls * (2000 + pass)))}" ;;
+  esac
+done
+)";
+  const Ran ran = run("--shape 64x64 --threads 1 --cache hot --passes 7 --arms \"omni,w=cmd:sh " + path("worker.sh") +
+                      "\" --json " + path("seven.json"));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const json arms = report("seven.json")["results"][0]["arms"];
+  ASSERT_EQ(arms.size(), 2U);
+  for (const json& arm : arms) {
+    EXPECT_EQ(arm["n"], 7) << arm["name"];
+    EXPECT_EQ(arm["samples"].size(), 7U) << arm["name"];
+  }
+  const json& samples = arms[1]["samples"];
+  const double first = samples[0]["ns"].get<double>();
+  EXPECT_GT(first, 2000);  // the passes before it are calibration
+  for (int i = 0; i < 7; ++i) {
+    EXPECT_GT(samples[i]["calls"].get<int64_t>(), 1);
+    EXPECT_NEAR(samples[i]["ns"].get<double>(), first + i, 1e-6) << i;
+  }
+  EXPECT_NEAR(arms[1]["median_ns"].get<double>(), first + 3, 1e-6);
+  EXPECT_NEAR(arms[1]["best_ns"].get<double>(), first, 1e-6);
 }
 
 TEST_F(Program, AFailedArmGivesStatusOneAndAReport) {

@@ -28,18 +28,25 @@ const char* name_of(Outcome outcome) { return kOutcomeNames[static_cast<size_t>(
 
 bool is_golden_name(const fs::path& path) { return path.extension() == ".safetensors" || path.extension() == ".json"; }
 
+/// A pipe that nobody writes would hang, a device may never end.
+std::string regular(std::string path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) throw UsageError(path + ": is no regular file");
+  return path;
+}
+
 std::vector<std::string> files_of(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
     std::error_code error;
     if (!fs::exists(path, error)) throw UsageError(path + ": no such file or folder");
     if (!fs::is_directory(path, error)) {
-      files.push_back(path);
+      files.push_back(regular(path));
       continue;
     }
     const size_t before = files.size();
     for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-      if (is_golden_name(entry.path()) && !entry.is_directory(error)) files.push_back(entry.path().string());
+      if (is_golden_name(entry.path()) && !entry.is_directory(error)) files.push_back(regular(entry.path().string()));
     }
     if (error) throw UsageError(path + ": " + error.message());
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
