@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -31,6 +32,8 @@ void check(omni_status status, const char* what) {
 }
 
 void use_profile(const std::string& path) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) throw Failure(Exit::kFile, fmt::format("--profile {}: is a directory", path));
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   content << file.rdbuf();  // bad when reading fails, as it does for a folder

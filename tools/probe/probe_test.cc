@@ -163,7 +163,7 @@ TEST_F(Files, BadProfiles) {
   expect_failure(probe({"--profile", nul}), 3, {nul});
   const std::string none = (folder_ / "none.json").string();
   expect_failure(probe({"--profile", none}), 3, {none});
-  expect_failure(probe({"--profile", folder_.string()}), 3, {folder_.string()});
+  expect_failure(probe({"--profile", folder_.string()}), 3, {folder_.string(), "is a directory"});
 }
 
 TEST(Errors, Usage) {
