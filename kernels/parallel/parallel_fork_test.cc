@@ -38,7 +38,7 @@ bool sums_up(const RunRegion& run) {
 int in_child(const std::function<bool()>& body) {
   const pid_t child = fork();
   if (child == 0) {
-    alarm(20);
+    alarm(5);
     _exit(body() ? 0 : 1);
   }
   int status = -1;

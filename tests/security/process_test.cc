@@ -73,7 +73,7 @@ TEST(Threads, AcrossFork) {
   ASSERT_EQ(problem.run(nullptr), "");
   const pid_t child = fork();
   if (child == 0) {
-    alarm(20);
+    alarm(5);
     _exit(problem.run(nullptr).empty() && Problem(shape_of(80)).run(nullptr).empty() ? 0 : 1);
   }
   int status = -1;
