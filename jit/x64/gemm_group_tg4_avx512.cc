@@ -52,7 +52,7 @@ void GemmGroupTg4Avx512::emit_all_groups() {
 }
 
 void GemmGroupTg4Avx512::emit_group(int64_t chunks) {
-  prefetch_next_scales();
+  prefetch_scales(1, 1);
   vpxord(w(0), w(0), w(0));
   for (int row = 0; row < config_.rows; ++row) {
     for (int i = 0; i < vectors(); ++i) vmovaps(d_slot(row, i), w(0));

@@ -38,6 +38,7 @@ class GemvGroupTg4Avx512 final : public LinearTg4Avx512 {
 
   void generate() override;
   void begin_portion();
+  void ask_for_first_chunks();
   void begin_pair();
   void emit_chunk();
   void emit_input(int input);

@@ -14,7 +14,7 @@ void GroupTg4Avx512::begin_block() {
 }
 
 void GroupTg4Avx512::begin_group(int) {
-  prefetch_next_scales();
+  prefetch_scales(1, 1);
   for (int row = 0; row < config_.rows; ++row) {
     for (int i = 0; i < vectors(); ++i) vpxord(d(row, i), d(row, i), d(row, i));
   }

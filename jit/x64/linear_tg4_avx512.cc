@@ -71,9 +71,9 @@ void LinearTg4Avx512::load_scales(int i, const Xbyak::Zmm& scale, const Xbyak::Z
   }
 }
 
-void LinearTg4Avx512::prefetch_next_scales(int blocks) {
-  const int bytes = blocks * kBlockChannels * 2 * scale_bytes();
-  for (int line = 0; line < bytes; line += 64) prefetcht0(ptr[reg_scales + bytes + line]);
+void LinearTg4Avx512::prefetch_scales(int blocks_ahead, int blocks) {
+  const int block_bytes = kBlockChannels * 2 * scale_bytes();
+  for (int line = 0; line < blocks * block_bytes; line += 64) prefetcht0(ptr[reg_scales + blocks_ahead * block_bytes + line]);
 }
 
 void LinearTg4Avx512::begin_store_row(int row) {

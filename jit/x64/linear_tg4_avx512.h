@@ -30,8 +30,9 @@ class LinearTg4Avx512 : public LinearTg4 {
   void unpack_to_fp32(int input);
   // Scale and zero of 16 channels as fp32, masked channels +0. The four registers must differ.
   void load_scales(int i, const Xbyak::Zmm& scale, const Xbyak::Zmm& zero, const Xbyak::Zmm& tmp0, const Xbyak::Zmm& tmp1);
-  // Asks for the scales that the next block will need: they are 256 bytes every N * 4, too scattered for the hardware prefetcher.
-  void prefetch_next_scales(int blocks = 1);
+  // Asks for the scales of the current group of `blocks` blocks, `blocks_ahead` further on: they are 256 bytes every N * 4, too
+  // scattered for the hardware prefetcher.
+  void prefetch_scales(int blocks_ahead, int blocks);
   // y[row] = store(epilogue(c)) for vector i, counted on through the block that follows; c is clobbered.
   void store_vector(const Xbyak::Zmm& c, int i, const Xbyak::Zmm& tmp);
   // Points reg_tmp at y[row] and reg_tmp2 at residual[row].

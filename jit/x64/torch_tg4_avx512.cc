@@ -19,7 +19,7 @@ void TorchTg4Avx512::begin_block() {
 }
 
 void TorchTg4Avx512::begin_group(int) {
-  prefetch_next_scales();
+  prefetch_scales(1, 1);
   for (int i = 0; i < vectors(); ++i) load_scales(i, scale(i), zero(i), w(0), w(1));
 }
 
