@@ -144,7 +144,8 @@ TEST_F(Program, TinyShapesAreTimedOrMarked) {
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   EXPECT_EQ(text.find("nan"), std::string::npos);
   EXPECT_EQ(text.find("inf,"), std::string::npos);
-  for (const json& arm : json::parse(text)["results"][0]["arms"]) {
+  const json parsed = json::parse(text);  // named: a range-for keeps only the last temporary of its range alive
+  for (const json& arm : parsed["results"][0]["arms"]) {
     if (arm["status"] != "ok") continue;
     EXPECT_GT(arm["median_ns"].get<double>(), 0);
     EXPECT_GT(arm["calls_per_sample"].get<int64_t>(), 1) << arm["name"];
@@ -269,7 +270,8 @@ TEST_F(Program, ACaseThatDoesNotFitMemoryIsReported) {
 TEST_F(Program, PackAndDequantise) {
   const Ran ran = run("--shape 80x96 --group 32 --op pack,dequant --threads 2 --cache hot --passes 2 --json " + path("p.json"));
   ASSERT_EQ(ran.status, 0) << ran.err << ran.out;
-  for (const json& result : report("p.json")["results"]) {
+  const json parsed = report("p.json");
+  for (const json& result : parsed["results"]) {
     EXPECT_EQ(result["arms"][0]["verified"], true);
     EXPECT_TRUE(result["arms"][0]["gflops"].is_null());
   }
