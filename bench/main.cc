@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// omni-bench. Exit status: 0 done; 1 an arm, a pass or a comparison failed; 2 bad input or nothing that fits memory, 3 (verify) a malformed file, with one line
-// on standard error.
+// omni-bench. Exit status: 0 done; 1 an arm, a pass or a comparison failed; 2 bad input or nothing that fits memory, 3 (verify) a
+// malformed file, with one line on standard error.
 #include <fmt/format.h>
 
 #include <cstdio>
