@@ -17,7 +17,7 @@ std::string obstacle(const KernelRow& row, const SelectionMachine& machine) {
 }
 
 // Where VDPBF16PS runs at half the FMA rate, FMA kernels win for any number of rows: on two cores of Emerald Rapids 13312x2048
-// takes 600 against 510 us for one row and 6165 against 3850 us for 16.
+// takes 600 against 510 us for one row and 6250 against 3350 us for 16 (best times).
 bool too_slow(const KernelRow& row, const SelectionMachine& machine) {
   return (machine.traits & OMNI_TRAIT_SLOW_BF16_DOT) != 0 && (row.required & OMNI_ISA_AVX512BF16) != 0;
 }
