@@ -12,13 +12,27 @@
 
 namespace okl {
 
-enum class Op : uint8_t { kGemv, kGemm, kPack, kDequant };
+enum class Op : uint8_t { kGemv, kGemm, kPack, kDequant, kQuantize, kGather, kRmsnorm, kHeadgate, kGeglu, kRope, kAttention };
 enum class Code : uint8_t { kJit, kCompiled };
-enum class Numerics : uint8_t { kNone = 0, kGroup = OMNI_NUMERICS_GROUP, kTorch = OMNI_NUMERICS_TORCH };
+enum class Numerics : uint8_t {
+  kNone = 0,
+  kGroup = OMNI_NUMERICS_GROUP,
+  kTorch = OMNI_NUMERICS_TORCH,
+  kExact = OMNI_NUMERICS_EXACT,
+  kDense = OMNI_NUMERICS_DENSE,
+  kFast = OMNI_NUMERICS_FAST
+};
 
-struct LinearKernel;   // kernels/gemv/linear_kernel.h
-struct PackKernel;     // kernels/repack/pack_kernel.h
-struct DequantKernel;  // kernels/dequant/dequant_kernel.h
+struct LinearKernel;     // kernels/gemv/linear_kernel.h
+struct PackKernel;       // kernels/repack/pack_kernel.h
+struct DequantKernel;    // kernels/dequant/dequant_kernel.h
+struct QuantizeKernel;   // kernels/quantize
+struct GatherKernel;     // kernels/gather
+struct RmsnormKernel;    // kernels/rmsnorm
+struct HeadgateKernel;   // kernels/headgate
+struct GegluKernel;      // kernels/activation
+struct RopeKernel;       // kernels/rope
+struct AttentionKernel;  // kernels/attention
 
 // The type of a row's implementation object, by operation.
 template <Op op>
@@ -38,6 +52,34 @@ struct Implementation<Op::kPack> {
 template <>
 struct Implementation<Op::kDequant> {
   using type = DequantKernel;
+};
+template <>
+struct Implementation<Op::kQuantize> {
+  using type = QuantizeKernel;
+};
+template <>
+struct Implementation<Op::kGather> {
+  using type = GatherKernel;
+};
+template <>
+struct Implementation<Op::kRmsnorm> {
+  using type = RmsnormKernel;
+};
+template <>
+struct Implementation<Op::kHeadgate> {
+  using type = HeadgateKernel;
+};
+template <>
+struct Implementation<Op::kGeglu> {
+  using type = GegluKernel;
+};
+template <>
+struct Implementation<Op::kRope> {
+  using type = RopeKernel;
+};
+template <>
+struct Implementation<Op::kAttention> {
+  using type = AttentionKernel;
 };
 
 struct KernelRow {

@@ -38,6 +38,20 @@ std::string_view op_name(Op op) {
       return "pack";
     case Op::kDequant:
       return "dequant";
+    case Op::kQuantize:
+      return "quantize";
+    case Op::kGather:
+      return "gather";
+    case Op::kRmsnorm:
+      return "rmsnorm";
+    case Op::kHeadgate:
+      return "headgate";
+    case Op::kGeglu:
+      return "geglu";
+    case Op::kRope:
+      return "rope";
+    case Op::kAttention:
+      return "attention";
   }
   return "";
 }
@@ -50,6 +64,12 @@ std::string_view numerics_name(Numerics numerics) {
       return "group";
     case Numerics::kTorch:
       return "torch";
+    case Numerics::kExact:
+      return "exact";
+    case Numerics::kDense:
+      return "dense";
+    case Numerics::kFast:
+      return "fast";
   }
   return "";
 }

@@ -2,6 +2,7 @@
 #include "omni/layout.h"
 
 #include "kernels/api/error.h"
+#include "kernels/format/blocks64.h"
 #include "kernels/format/checked.h"
 #include "kernels/format/format.h"
 #include "kernels/format/tg4.h"
@@ -18,6 +19,10 @@ struct FormatFacts {
 
 constexpr FormatFacts formats[] = {
     {OMNI_FORMAT_TG4, "tg4", true, 1},
+    {OMNI_FORMAT_W4S, "w4s", true, 1},
+    {OMNI_FORMAT_W8S, "w8s", true, 1},
+    {OMNI_FORMAT_W16, "w16", true, 1},
+    {OMNI_FORMAT_W32, "w32", true, 1},
     {OMNI_FORMAT_TORCH_AVX2, "torch_avx2", true, 1},
     {OMNI_FORMAT_TORCH_DEFAULT, "torch_default", true, 1},
     {OMNI_FORMAT_CODES_U8, "codes_u8", false, 1},
@@ -27,6 +32,7 @@ constexpr FormatFacts formats[] = {
     {OMNI_FORMAT_GPTQ, "gptq", false, 4},
     {OMNI_FORMAT_AWQ, "awq", false, 4},
     {OMNI_FORMAT_CT_PACKED, "ct_packed", false, 4},
+    {OMNI_FORMAT_CODES_S8, "codes_s8", false, 1},
 };
 
 const FormatFacts* facts(omni_format format) {
@@ -36,19 +42,63 @@ const FormatFacts* facts(omni_format format) {
   return nullptr;
 }
 
+// Blocks of the library's own formats; nullptr for tg4, PyTorch's and row-major ones.
+const Blocks64* own_blocks(omni_format format) {
+  switch (format) {
+    case OMNI_FORMAT_W4S:
+      return &kW4s;
+    case OMNI_FORMAT_W8S:
+      return &kW8s;
+    case OMNI_FORMAT_W16:
+      return &kW16;
+    case OMNI_FORMAT_W32:
+      return &kW32;
+    default:
+      return nullptr;
+  }
+}
+
+bool has_scales(uint16_t format) { return format != OMNI_FORMAT_W16 && format != OMNI_FORMAT_W32; }
+
+// Flags that are the caller's choice.
+uint16_t optional_flags(uint16_t format) {
+  if (format == OMNI_FORMAT_W4S) return OMNI_LAYOUT_ZEROS;
+  if (format == OMNI_FORMAT_W16) return OMNI_LAYOUT_SCRUBBED;
+  return 0;
+}
+
 uint16_t expected_flags(const omni_layout& layout) {
   uint16_t flags = 0;
-  if (is_blocked(static_cast<omni_format>(layout.format)) && layout.n % tg4::kChannelStep != 0) flags |= OMNI_LAYOUT_PADDED_N;
+  const auto format = static_cast<omni_format>(layout.format);
+  const Blocks64* own = own_blocks(format);
+  if (is_blocked(format) && layout.n % (own == nullptr ? tg4::kChannelStep : own->channel_step) != 0) flags |= OMNI_LAYOUT_PADDED_N;
   if (layout.k % layout.group != 0) flags |= OMNI_LAYOUT_SHORT_GROUP;
   return flags;
 }
 
 int64_t scale_element(uint16_t scale_type) { return scale_type == OMNI_DTYPE_BF16 ? 2 : 4; }
 
+bool scales_bytes_of(const omni_layout& layout, int64_t* bytes) {
+  if (!has_scales(layout.format)) {
+    *bytes = 0;
+    return true;
+  }
+  const int64_t groups = ceil_div(layout.k, int64_t{layout.group}), element = scale_element(layout.scale_type);
+  if (own_blocks(static_cast<omni_format>(layout.format)) == nullptr) {
+    return scales_bytes(layout.n, layout.k, layout.group, element, bytes);
+  }
+  return checked_product({groups, layout.n, element + ((layout.flags & OMNI_LAYOUT_ZEROS) != 0 ? 1 : 0)}, bytes);
+}
+
 // Everything but size, version and flags.
 omni_status check_fields(const omni_layout& layout, const char* what) {
   if (!is_format(layout.format)) return fail(OMNI_ERR_LAYOUT, "%s: format %u is unknown", what, layout.format);
-  if (layout.scale_type != OMNI_DTYPE_BF16 && layout.scale_type != OMNI_DTYPE_F32) {
+  if (!has_scales(layout.format)) {
+    if (layout.scale_type != OMNI_DTYPE_NONE) {
+      return fail(OMNI_ERR_TYPE, "%s: scale_type is %u, but %s has no scales", what, layout.scale_type,
+                  format_name(static_cast<omni_format>(layout.format)).data());
+    }
+  } else if (layout.scale_type != OMNI_DTYPE_BF16 && layout.scale_type != OMNI_DTYPE_F32) {
     return fail(OMNI_ERR_TYPE, "%s: scale_type %u is neither bf16 nor f32", what, layout.scale_type);
   }
   if (layout.n < 0) return fail(OMNI_ERR_SHAPE, "%s: n is %lld", what, static_cast<long long>(layout.n));
@@ -58,8 +108,7 @@ omni_status check_fields(const omni_layout& layout, const char* what) {
                 static_cast<long long>(layout.k));
   }
   int64_t bytes;
-  if (!codes_bytes(static_cast<omni_format>(layout.format), layout.n, layout.k, 0, &bytes) ||
-      !scales_bytes(layout.n, layout.k, layout.group, scale_element(layout.scale_type), &bytes)) {
+  if (!codes_bytes(static_cast<omni_format>(layout.format), layout.n, layout.k, 0, &bytes) || !scales_bytes_of(layout, &bytes)) {
     return fail(OMNI_ERR_OVERFLOW, "%s: n = %lld times k = %lld does not fit", what, static_cast<long long>(layout.n),
                 static_cast<long long>(layout.k));
   }
@@ -90,6 +139,7 @@ int64_t element_bytes(omni_format format) {
 int64_t dense_ld(omni_format format, int64_t n, int64_t k) {
   switch (format) {
     case OMNI_FORMAT_CODES_U8:
+    case OMNI_FORMAT_CODES_S8:
     case OMNI_FORMAT_CODES_I32:
       return k;
     case OMNI_FORMAT_ROW_PAIRS:
@@ -118,6 +168,13 @@ int64_t storage_rows(omni_format format, int64_t n, int64_t k) {
 }
 
 bool codes_bytes(omni_format format, int64_t n, int64_t k, int64_t ld, int64_t* bytes) {
+  if (const Blocks64* own = own_blocks(format); own != nullptr) {
+    if (n > INT64_MAX - Blocks64::kBlock || k > INT64_MAX - Blocks64::kBlock) return false;
+    int64_t twice;
+    if (!checked_product({own->padded_n(n), own->padded_k(k), own->bytes_per_two}, &twice)) return false;
+    *bytes = twice / 2;
+    return true;
+  }
   if (is_blocked(format)) {
     // Rounding up n or k is the first thing that could overflow.
     if (n > INT64_MAX - tg4::kChannelStep || k > INT64_MAX - tg4::kInputStep) return false;
@@ -150,7 +207,7 @@ omni_status check_layout(const omni_layout& layout, const char* what) {
     return fail(OMNI_ERR_LAYOUT, "%s: version %u of %s is unknown", what, layout.version,
                 format_name(static_cast<omni_format>(layout.format)).data());
   }
-  if (layout.flags != expected_flags(layout)) {
+  if ((layout.flags & ~optional_flags(layout.format)) != expected_flags(layout)) {
     return fail(OMNI_ERR_LAYOUT, "%s: flags are %u and should be %u", what, layout.flags, expected_flags(layout));
   }
   return OMNI_OK;
@@ -197,7 +254,7 @@ omni_status omni_scales_size(const omni_layout* layout, size_t* bytes) {
   if (layout == nullptr || bytes == nullptr) return okl::fail(OMNI_ERR_NULL, "%s is NULL", layout == nullptr ? "layout" : "bytes");
   if (const omni_status status = okl::check_layout(*layout, "layout"); status != OMNI_OK) return status;
   int64_t size = 0;
-  if (!okl::scales_bytes(layout->n, layout->k, layout->group, okl::scale_element(layout->scale_type), &size)) {
+  if (!okl::scales_bytes_of(*layout, &size)) {
     return okl::fail(OMNI_ERR_OVERFLOW, "size of scales does not fit");
   }
   *bytes = static_cast<size_t>(size);

@@ -32,6 +32,10 @@ TEST(Layout, SizesOfEveryFormat) {
   EXPECT_EQ(packed(make(OMNI_FORMAT_GPTQ, 17, 33, 32)), 5u * 17 * 4);
   EXPECT_EQ(packed(make(OMNI_FORMAT_AWQ, 17, 33, 32)), 33u * 3 * 4);
   EXPECT_EQ(packed(make(OMNI_FORMAT_CT_PACKED, 17, 33, 32)), 17u * 5 * 4);
+  EXPECT_EQ(packed(make(OMNI_FORMAT_W4S, 33, 33, 32)), 64u * 64 / 2);
+  EXPECT_EQ(packed(make(OMNI_FORMAT_W8S, 33, 33, 32)), 48u * 64);
+  EXPECT_EQ(packed(make(OMNI_FORMAT_W16, 33, 33, 33, OMNI_DTYPE_NONE)), 48u * 64 * 2);
+  EXPECT_EQ(packed(make(OMNI_FORMAT_W32, 33, 33, 33, OMNI_DTYPE_NONE)), 48u * 33 * 4);
   EXPECT_EQ(packed(make(OMNI_FORMAT_TG4, 0, 33, 32)), 0u);
   EXPECT_EQ(packed(make(OMNI_FORMAT_TG4, 262144, 12288, 128)), 1610612736u);
 
@@ -65,7 +69,7 @@ TEST(Layout, RefusesBadArgumentsAndLeavesTheOutputAlone) {
   };
   EXPECT_EQ(omni_layout_init(nullptr, OMNI_FORMAT_TG4, 64, 64, 32, OMNI_DTYPE_BF16), OMNI_ERR_NULL);
   EXPECT_EQ(init(OMNI_FORMAT_NONE, 64, 64, 32, OMNI_DTYPE_BF16), OMNI_ERR_LAYOUT);
-  EXPECT_EQ(init(static_cast<omni_format>(2), 64, 64, 32, OMNI_DTYPE_BF16), OMNI_ERR_LAYOUT);
+  EXPECT_EQ(init(static_cast<omni_format>(9), 64, 64, 32, OMNI_DTYPE_BF16), OMNI_ERR_LAYOUT);
   EXPECT_EQ(init(OMNI_FORMAT_TG4, -1, 64, 32, OMNI_DTYPE_BF16), OMNI_ERR_SHAPE);
   EXPECT_EQ(init(OMNI_FORMAT_TG4, 64, 0, 32, OMNI_DTYPE_BF16), OMNI_ERR_SHAPE);
   EXPECT_EQ(init(OMNI_FORMAT_TG4, 64, 96, 48, OMNI_DTYPE_BF16), OMNI_ERR_GROUP);
@@ -127,6 +131,7 @@ TEST(Layout, TextOfAnythingElseIsRefused) {
         "tg4.1:n=64,k=64,g=48,s=bf16", "tg4.1:n=64,k=64,g=32,s=bf16 ", "tg4.1:n=-4,k=64,g=32,s=bf16", "tg4.1:n=+4,k=64,g=32,s=bf16",
         "tg5.1:n=64,k=64,g=32,s=bf16", "tg4.1:n=99999999999999999999,k=64,g=32,s=bf16", "tg4.1:n=064,k=64,g=32,s=bf16",
         "tg4.1:k=64,n=64,g=32,s=bf16", "TG4.1:n=64,k=64,g=32,s=bf16", "tg4.1:n=9223372036854775807,k=64,g=32,s=bf16",
+        "tg4.1:n=64,k=64,g=32,s=none", "tg4.1:n=64,k=64,g=32,s=bf16,zeros", "w16.1:n=64,k=64,g=64,s=bf16",
         "tg4.1:n=64,k=64,g=4294967328,s=bf16"}) {
     EXPECT_EQ(omni_layout_from_text(text, &out), OMNI_ERR_LAYOUT) << text;
   }

@@ -14,6 +14,8 @@ namespace {
 // The longest line: 13 letters of a name, a version, two 63-bit numbers and a 32-bit one.
 constexpr size_t kTextBytes = 96;
 
+const char* scale_word(uint16_t type) { return type == OMNI_DTYPE_BF16 ? "bf16" : type == OMNI_DTYPE_F32 ? "f32" : "none"; }
+
 class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(text) {}
@@ -34,7 +36,7 @@ class Reader {
     return true;
   }
   bool format(omni_format* out) {
-    for (uint32_t value = 0; value <= OMNI_FORMAT_CT_PACKED; ++value) {
+    for (uint32_t value = 0; value <= OMNI_FORMAT_CODES_S8; ++value) {
       const std::string_view name = format_name(static_cast<omni_format>(value));
       if (!name.empty() && rest_.starts_with(name) && rest_.substr(name.size()).starts_with('.')) {
         rest_.remove_prefix(name.size());
@@ -60,9 +62,10 @@ omni_status omni_layout_to_text(const omni_layout* layout, char* text, size_t by
   if (const omni_status status = okl::check_layout(*layout, "layout"); status != OMNI_OK) return status;
   char line[okl::kTextBytes];
   const std::string_view name = okl::format_name(static_cast<omni_format>(layout->format));
-  const int length = std::snprintf(line, sizeof line, "%.*s.%u:n=%lld,k=%lld,g=%u,s=%s", static_cast<int>(name.size()), name.data(),
-                                   layout->version, static_cast<long long>(layout->n), static_cast<long long>(layout->k),
-                                   layout->group, layout->scale_type == OMNI_DTYPE_BF16 ? "bf16" : "f32");
+  const int length = std::snprintf(
+      line, sizeof line, "%.*s.%u:n=%lld,k=%lld,g=%u,s=%s%s%s", static_cast<int>(name.size()), name.data(), layout->version,
+      static_cast<long long>(layout->n), static_cast<long long>(layout->k), layout->group, okl::scale_word(layout->scale_type),
+      (layout->flags & OMNI_LAYOUT_ZEROS) != 0 ? ",zeros" : "", (layout->flags & OMNI_LAYOUT_SCRUBBED) != 0 ? ",scrubbed" : "");
   if (length < 0 || static_cast<size_t>(length) >= bytes) {
     return okl::fail(OMNI_ERR_BUFFER_SIZE, "text holds %zu bytes and %d are needed", bytes, length + 1);
   }
@@ -82,7 +85,12 @@ omni_status omni_layout_from_text(const char* text, omni_layout* out) {
     return okl::fail(OMNI_ERR_LAYOUT, "\"%.80s\" is no layout id", text);
   }
   const omni_dtype scale_type = reader.literal("bf16") ? OMNI_DTYPE_BF16 : reader.literal("f32") ? OMNI_DTYPE_F32 : OMNI_DTYPE_NONE;
-  if (scale_type == OMNI_DTYPE_NONE || !reader.at_end()) return okl::fail(OMNI_ERR_LAYOUT, "\"%.80s\" is no layout id", text);
+  if (scale_type == OMNI_DTYPE_NONE && !reader.literal("none"))
+    return okl::fail(OMNI_ERR_LAYOUT, "\"%.80s\" is no layout id", text);
+  uint16_t chosen = 0;
+  if (reader.literal(",zeros")) chosen |= OMNI_LAYOUT_ZEROS;
+  if (reader.literal(",scrubbed")) chosen |= OMNI_LAYOUT_SCRUBBED;
+  if (!reader.at_end()) return okl::fail(OMNI_ERR_LAYOUT, "\"%.80s\" is no layout id", text);
   if (version != okl::format_version(format)) {
     return okl::fail(OMNI_ERR_LAYOUT, "\"%.80s\": version %u is unknown", text, version);
   }
@@ -90,6 +98,8 @@ omni_status omni_layout_from_text(const char* text, omni_layout* out) {
   if (omni_layout_init(&layout, format, n, k, group, scale_type) != OMNI_OK) {
     return okl::fail(OMNI_ERR_LAYOUT, "\"%.80s\" describes no valid layout", text);
   }
+  layout.flags |= chosen;
+  if (omni_layout_check(&layout) != OMNI_OK) return okl::fail(OMNI_ERR_LAYOUT, "\"%.80s\" describes no valid layout", text);
   *out = layout;
   return okl::succeed();
 }

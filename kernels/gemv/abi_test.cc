@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <xmmintrin.h>
 
-#include "kernels/gemv/linear.h"
+#include "kernels/gemv/tg4_plan.h"
 #include "tests/support/abi_check.h"
 #include "tests/support/linear_run.h"
 
@@ -48,8 +48,9 @@ TEST(LinearAbi, EveryRowKeepsTheCallersState) {
       args.workspace_bytes = workspace.size();
       ASSERT_EQ(omni_prepare(plan.get(), &args), OMNI_OK);
       const bool tail = n < 64;
-      const LinearCodeSet::Entry& entry = plan->one.entry(1, tail);
-      const WorkspaceLayout layout(plan->config, plan->one.kernel().x_form);
+      const auto& tg4 = static_cast<const Tg4Plan&>(*plan);
+      const LinearCodeSet::Entry& entry = tg4.code_for(1).entry(1, tail);
+      const WorkspaceLayout layout(tg4.config(), tg4.code_for(1).kernel().x_form);
       LinearTile tile{};
       tile.codes = problem.codes.data();
       tile.scales = problem.scales.data();

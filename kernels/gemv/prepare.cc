@@ -103,12 +103,12 @@ void prepare_row(const PrepareArgs& args, const Reader& x, int rows, uint8_t* pa
 
 }  // namespace
 
-void prepare_rows(const PrepareArgs& args) {
+void prepare_rows(const PrepareArgs& args, uint32_t first_tile, uint32_t last_tile) {
   const LinearConfig& config = *args.config;
   const WorkspaceLayout layout(config, args.form);
   const RowTiles tiles(args.m, args.max_rows);
   constexpr size_t kEntryBytes = 4;  // of one row in a panel: a bf16 pair or a float
-  for (uint32_t tile = 0; tile < tiles.tiles; ++tile) {
+  for (uint32_t tile = first_tile; tile < last_tile; ++tile) {
     const uint32_t first = tiles.first(tile);
     const int rows = static_cast<int>(tiles.rows(tile));
     for (int row = 0; row < rows; ++row) {

@@ -41,7 +41,8 @@ struct PrepareArgs {
   uint8_t* workspace;
 };
 
-// Fills the workspace for m rows. Never allocates. Class group: |x| < 2^-119 becomes +0 and X = the pair chain with weights 1.
-void prepare_rows(const PrepareArgs& args);
+// Fills the workspace for the rows of tiles [first_tile, last_tile). Never allocates. Class group: |x| < 2^-119 becomes +0 and X =
+// the pair chain with weights 1.
+void prepare_rows(const PrepareArgs& args, uint32_t first_tile, uint32_t last_tile);
 
 }  // namespace okl

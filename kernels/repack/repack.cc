@@ -142,8 +142,13 @@ omni_status check_alignment(const char* name, const void* data, int64_t alignmen
   return fail(OMNI_ERR_ALIGNMENT, "%s is not aligned to %lld bytes", name, static_cast<long long>(alignment));
 }
 
+// Formats of other weights have entries of their own.
+bool is_source(uint32_t format) {
+  return is_format(format) && (format == OMNI_FORMAT_TG4 || (format >= OMNI_FORMAT_TORCH_AVX2 && format <= OMNI_FORMAT_CT_PACKED));
+}
+
 bool is_destination(uint32_t format) {
-  return is_format(format) && format != OMNI_FORMAT_GPTQ && format != OMNI_FORMAT_AWQ && format != OMNI_FORMAT_CT_PACKED;
+  return is_source(format) && format != OMNI_FORMAT_GPTQ && format != OMNI_FORMAT_AWQ && format != OMNI_FORMAT_CT_PACKED;
 }
 
 omni_status check_act_order(const omni_repack_args& args) {
@@ -160,7 +165,7 @@ omni_status check_act_order(const omni_repack_args& args) {
 
 omni_status check_repack(const omni_repack_args& args, Job* job) {
   if (args.size < sizeof args) return fail(OMNI_ERR_STRUCT_SIZE, "size is %u, below %zu", args.size, sizeof args);
-  if (!is_format(args.source_format)) return fail(OMNI_ERR_LAYOUT, "source_format %u is unknown", args.source_format);
+  if (!is_source(args.source_format)) return fail(OMNI_ERR_LAYOUT, "source_format %u is unknown", args.source_format);
   if (!is_destination(args.destination_format)) {
     return fail(OMNI_ERR_LAYOUT, "destination_format %u is no destination", args.destination_format);
   }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/gemv/linear.h"
+#include "kernels/gemv/tg4_plan.h"
 
 #include <algorithm>
-#include <bit>
+#include <utility>
 
 #include "kernels/format/tg4.h"
-#include "kernels/parallel/split.h"
 
 namespace okl {
 namespace {
@@ -23,29 +22,41 @@ uint64_t wanted_channels(int64_t block, int64_t n0, int64_t n1) {
 
 int64_t element_bytes(uint16_t type) { return type == OMNI_DTYPE_F32 ? 4 : 2; }
 
+LinearConfig base_config(const LinearFacts& facts) {
+  LinearConfig config{};
+  config.k = facts.weights.k;
+  config.group = facts.weights.group < facts.weights.k ? facts.weights.group : facts.weights.k;
+  config.scale_type = facts.weights.scale_type;
+  config.y_type = static_cast<uint16_t>(facts.y_type);
+  config.residual_type = static_cast<uint16_t>(facts.residual_type);
+  config.epilogue = static_cast<uint8_t>(facts.epilogue);
+  config.numerics = facts.numerics;
+  return config;
+}
+
 // What every call of one run shares.
 struct RunView {
-  const omni_plan& plan;
+  const omni_layout& weights;
   const omni_linear_args& args;
   const LinearCodeSet& code;
   const WorkspaceLayout workspace;
   const RowTiles tiles;
   const int64_t scale_bytes, y_bytes, residual_bytes;
 
-  RunView(const omni_plan& plan_in, const omni_linear_args& args_in)
-      : plan(plan_in),
+  RunView(const Tg4Plan& plan, const omni_linear_args& args_in)
+      : weights(plan.facts.weights),
         args(args_in),
-        code(plan_in.code_for(args_in.m)),
-        workspace(plan_in.config, code.kernel().x_form),
+        code(plan.code_for(args_in.m)),
+        workspace(plan.config(), code.kernel().x_form),
         tiles(args_in.m, code.max_rows()),
-        scale_bytes(2 * element_bytes(plan_in.config.scale_type)),
-        y_bytes(element_bytes(plan_in.config.y_type)),
-        residual_bytes(element_bytes(plan_in.config.residual_type)) {}
+        scale_bytes(2 * element_bytes(plan.config().scale_type)),
+        y_bytes(element_bytes(plan.config().y_type)),
+        residual_bytes(element_bytes(plan.config().residual_type)) {}
 };
 
 void call_tile(const RunView& view, uint32_t tile_index, int64_t block, int64_t blocks, uint64_t channels) {
   const omni_linear_args& args = view.args;
-  const omni_layout& weights = view.plan.weights;
+  const omni_layout& weights = view.weights;
   const uint32_t first_row = view.tiles.first(tile_index);
   const bool tail = tg4::block_width(weights.n, block) != tg4::kBlock;
   const LinearCodeSet::Entry& entry = view.code.entry(view.tiles.rows(tile_index), tail);
@@ -71,20 +82,6 @@ void call_tile(const RunView& view, uint32_t tile_index, int64_t block, int64_t 
   entry.run(&tile);
 }
 
-void run_view(const RunView& view, int64_t n0, int64_t n1) {
-  const int64_t n = view.plan.weights.n;
-  for (int64_t block = n0 / kBlockChannels; block * kBlockChannels < n1;) {
-    const uint64_t channels = wanted_channels(block, n0, n1);
-    int64_t blocks = 1;
-    // One row streams through whole blocks in one call; more rows come back to a block while it is in the cache.
-    if (view.tiles.tiles == 1 && channels == kAllChannels) {
-      blocks = std::min(n1, n) / kBlockChannels - block;
-    }
-    for (uint32_t tile = 0; tile < view.tiles.tiles; ++tile) call_tile(view, tile, block, blocks, channels);
-    block += blocks;
-  }
-}
-
 }  // namespace
 
 bool LinearCodeSet::make(const KernelRow& row, const LinearConfig& base, int64_t n, uint32_t max_m) {
@@ -92,7 +89,8 @@ bool LinearCodeSet::make(const KernelRow& row, const LinearConfig& base, int64_t
   const bool has_full = tg4::blocks(n) > 0 && tg4::block_width(n, 0) == tg4::kBlock;
   const int64_t last_width = tg4::blocks(n) > 0 ? tg4::block_width(n, tg4::blocks(n) - 1) : tg4::kBlock;
   uint32_t needed = 0;  // bit r: some m up to max_m has a tile of r rows
-  for (uint32_t m = 1; m <= max_m; ++m) {
+  // From max_rows^2 rows on every tile has max_rows or one less.
+  for (uint32_t m = 1; m <= std::min(max_m, max_rows() * max_rows()); ++m) {
     const RowTiles tiles(m, max_rows());
     for (uint32_t tile = 0; tile < tiles.tiles; ++tile) needed |= 1U << tiles.rows(tile);
   }
@@ -113,21 +111,34 @@ bool LinearCodeSet::make(const KernelRow& row, const LinearConfig& base, int64_t
   return true;
 }
 
-void prepare_linear(const omni_plan& plan, const omni_linear_args& args) {
-  const LinearCodeSet& code = plan.code_for(args.m);
-  prepare_rows({&plan.config, code.kernel().x_form, args.m, code.max_rows(), plan.x_type, args.x, args.ldx, args.k_permutation,
-                static_cast<uint8_t*>(args.workspace)});
+Tg4Plan::Tg4Plan(LinearFacts query) : LinearPlan(std::move(query)), config_(base_config(facts)) {}
+
+bool Tg4Plan::adopt(const KernelRow& row, bool many) {
+  return (many ? many_ : one_).make(row, config_, facts.weights.n, many ? facts.max_m : 1);
 }
 
-void run_channels(const omni_plan& plan, const omni_linear_args& args, int64_t n0, int64_t n1) {
-  run_view(RunView(plan, args), n0, n1);
+size_t Tg4Plan::prepared_bytes(uint32_t m) const {
+  return (WorkspaceLayout(config_, code_for(m).kernel().x_form).total(m) + 63) / 64 * 64;
 }
 
-void run_parallel(const omni_plan& plan, const omni_linear_args& args, const omni_parallel& parallel) {
-  const RunView view(plan, args);
-  const int64_t n = plan.weights.n, blocks = tg4::blocks(n);
-  split_evenly(parallel, blocks, blocks,
-               [&](int64_t first, int64_t last) { run_view(view, first * kBlockChannels, std::min(last * kBlockChannels, n)); });
+void Tg4Plan::prepare(const omni_linear_args& args, uint32_t first_unit, uint32_t last_unit) const {
+  const LinearCodeSet& code = code_for(args.m);
+  prepare_rows({&config_, code.kernel().x_form, args.m, code.max_rows(), facts.x_type, args.x, args.ldx, args.k_permutation,
+                static_cast<uint8_t*>(args.workspace)},
+               first_unit, last_unit);
+}
+
+void Tg4Plan::compute(const omni_linear_args& args, uint32_t first_unit, uint32_t last_unit, int64_t n0, int64_t n1, void*) const {
+  const RunView view(*this, args);
+  const int64_t n = facts.weights.n;
+  for (int64_t block = n0 / kBlockChannels; block * kBlockChannels < n1;) {
+    const uint64_t channels = wanted_channels(block, n0, n1);
+    int64_t blocks = 1;
+    // One tile streams through whole blocks in one call; more tiles come back to a block while it is in the cache.
+    if (last_unit - first_unit == 1 && channels == kAllChannels) blocks = std::min(n1, n) / kBlockChannels - block;
+    for (uint32_t tile = first_unit; tile < last_unit; ++tile) call_tile(view, tile, block, blocks, channels);
+    block += blocks;
+  }
 }
 
 }  // namespace okl

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/linear/linear_plan.h"
+
+#include <algorithm>
+#include <cinttypes>
+
+#include "jit/memory/executable_memory.h"
+#include "kernels/cpu/machine.h"
+#include "kernels/cpu/settings.h"
+#include "kernels/cpu/trace.h"
+#include "kernels/parallel/split.h"
+
+namespace okl {
+namespace {
+
+constexpr int64_t kBlock = 64;
+// Below this many elements of x one thread prepares faster than a region starts: 2048 inputs take about 1 us.
+constexpr int64_t kPrepareAlone = int64_t{1} << 16;
+
+const char* code_state_text(const KernelRow& row) {
+  if (row.code == Code::kCompiled) return "compiled";
+  return jit::code_state() == jit::CodeState::kDoubleMapped ? "jit (double mapping)" : "jit";
+}
+
+}  // namespace
+
+omni_status LinearPlan::make(const SelectionMachine& machine) {
+  if (facts.max_m > 1) {
+    if (omni_status status = choose(machine, true); status != OMNI_OK) return status;
+  }
+  return choose(machine, false);
+}
+
+omni_status LinearPlan::choose(const SelectionMachine& machine, bool many) {
+  LinearRequest request;
+  request.numerics = facts.numerics;
+  request.x_type = facts.x_type;
+  request.weights = static_cast<omni_format>(facts.weights.format);
+  request.many_rows = many;
+  const std::string preferred = settings().kernel;
+  if (!facts.kernel.empty()) {
+    if (find_kernel(facts.kernel) == nullptr)
+      return fail(OMNI_ERR_UNKNOWN_NAME, "kernel \"%s\" is in no registry row", facts.kernel.c_str());
+    request.kernel = facts.kernel;
+  } else {
+    request.kernel = preferred;
+    request.kernel_optional = true;
+  }
+  Selection selection = select_linear(request, machine);
+  if (selection.row == nullptr) return fail(OMNI_ERR_NO_KERNEL, "%s", selection.reason.c_str());
+  const std::string name(selection.row->name);
+  if (!adopt(*selection.row, many)) return fail(OMNI_ERR_JIT, "%s could not be generated", name.c_str());
+  if (const IsaMask missing = selection.row->required & ~hardware_isa(); missing != 0) {
+    not_runnable_ = name + " needs " + isa_to_text(missing) + ", which this processor lacks";
+  }
+  trace("dispatch: n=%" PRId64 " k=%" PRId64 " m=%s -> %s (%s)", facts.weights.n, facts.weights.k, many ? "2+" : "1", name.c_str(),
+        selection.reason.c_str());
+  (many ? many_ : one_) = std::move(selection);
+  return OMNI_OK;
+}
+
+void LinearPlan::describe(omni_plan_info* out) const {
+  const bool many = facts.max_m > 1;
+  out->isa_required = one_.row->required | (many ? many_.row->required : 0);
+  out->kernel = one_.row->name.data();
+  out->reason = one_.reason.c_str();
+  out->kernel_rows = many ? many_.row->name.data() : "";
+  out->reason_rows = many_.reason.c_str();
+  out->code = code_state_text(*one_.row);
+  out->code_bytes = code_bytes();
+  out->weights = facts.weights;
+}
+
+int64_t LinearPlan::most_tasks() const { return facts.max_threads == 1 ? 1 : int64_t{facts.max_threads} * kTasksPerThread; }
+
+size_t LinearPlan::workspace_bytes(uint32_t m) const {
+  if (m == 0) return 0;
+  return prepared_bytes(m) + static_cast<size_t>(most_tasks()) * scratch_bytes(m);
+}
+
+void LinearPlan::run(const omni_linear_args& args, const omni_parallel& parallel) const {
+  const uint32_t units = row_units(args.m);
+  const int64_t n = facts.weights.n, blocks = (n + kBlock - 1) / kBlock;
+  const bool alone = int64_t{args.m} * facts.weights.k < kPrepareAlone;
+  split_evenly(parallel, units, alone ? 1 : units,
+               [&](int64_t first, int64_t last) { prepare(args, static_cast<uint32_t>(first), static_cast<uint32_t>(last)); });
+
+  // Channels are cut first: whoever unpacks a block does it once for all rows. Rows are cut, too, when blocks are few.
+  const int64_t wanted = parallel.threads == 1 ? 1 : int64_t{parallel.threads} * kTasksPerThread;
+  const int64_t parts = blocks >= wanted ? 1 : std::min<int64_t>(units, (wanted + blocks - 1) / blocks);
+  const size_t scratch = scratch_bytes(args.m);
+  uint8_t* const slots = static_cast<uint8_t*>(args.workspace) + prepared_bytes(args.m);
+  const int64_t tasks = scratch == 0 ? blocks * parts : std::min(most_tasks(), blocks * parts);
+  split_tasks(parallel, blocks * parts, tasks, [&](int64_t task, int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t part = begin / blocks, first = begin % blocks, last = std::min(blocks, first + end - begin);
+      compute(args, static_cast<uint32_t>(units * part / parts), static_cast<uint32_t>(units * (part + 1) / parts), first * kBlock,
+              std::min(last * kBlock, n), slots + static_cast<size_t>(task) * scratch);
+      begin += last - first;
+    }
+  });
+}
+
+}  // namespace okl
