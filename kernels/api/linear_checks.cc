@@ -21,6 +21,7 @@ omni_status check_query(const omni_linear_query& query) {
   if (query.size < sizeof query)
     return fail(OMNI_ERR_STRUCT_SIZE, "omni_linear_query.size is %u, needs %zu", query.size, sizeof query);
   if (omni_status status = omni_layout_check(&query.weights); status != OMNI_OK) return status;
+  if (query.numerics > OMNI_NUMERICS_FAST) return fail(OMNI_ERR_TYPE, "numerics %u is unknown", query.numerics);
   if (query.y_type != OMNI_DTYPE_BF16 && query.y_type != OMNI_DTYPE_F32) return fail(OMNI_ERR_TYPE, "y_type %u", query.y_type);
   if ((query.epilogue & ~uint32_t{OMNI_EPILOGUE_BIAS | OMNI_EPILOGUE_RESIDUAL}) != 0) {
     return fail(OMNI_ERR_TYPE, "epilogue 0x%x has unknown bits", query.epilogue);

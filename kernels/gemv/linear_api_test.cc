@@ -99,10 +99,11 @@ TEST_F(LinearApi, RefusesBadQueries) {
   refused(OMNI_ERR_GROUP, "48", [](auto* q) { q->weights.group = 48; });
   refused(OMNI_ERR_GROUP, "0", [](auto* q) { q->weights.group = 0; });
   refused(OMNI_ERR_SHAPE, "max_m 0", [](auto* q) { q->max_m = 0; });
-  refused(OMNI_ERR_SHAPE, "max_m 2^20 + 1", [](auto* q) { q->max_m = OMNI_LINEAR_MOST_ROWS + 1; });
+  refused(OMNI_ERR_SHAPE, "max_m 1048577", [](auto* q) { q->max_m = OMNI_LINEAR_MOST_ROWS + 1; });
   refused(OMNI_ERR_TYPE, "x_type", [](auto* q) { q->x_type = OMNI_DTYPE_F32; });
   refused(OMNI_ERR_TYPE, "y_type", [](auto* q) { q->y_type = OMNI_DTYPE_F16; });
   refused(OMNI_ERR_TYPE, "numerics 9", [](auto* q) { q->numerics = 9; });
+  refused(OMNI_ERR_TYPE, "numerics 257", [](auto* q) { q->numerics = 257; });
   refused(OMNI_ERR_TYPE, "epilogue 0x8", [](auto* q) { q->epilogue = 8; });
   refused(OMNI_ERR_TYPE, "residual_type", [](auto* q) { q->residual_type = OMNI_DTYPE_NONE; });
   refused(OMNI_ERR_LAYOUT, "version", [](auto* q) { q->weights.version = 2; });
