@@ -20,6 +20,7 @@ constexpr IsaMask kAmxBits = OMNI_ISA_AMX_TILE | OMNI_ISA_AMX_INT8 | OMNI_ISA_AM
 constinit std::mutex profile_mutex;
 constinit std::optional<omni_machine> profile;
 constinit std::atomic<bool> demoted{false};
+constinit std::atomic<IsaMask> modelled{0};
 
 template <size_t size>
 void copy_text(char (&destination)[size], std::string_view source) {
@@ -61,7 +62,7 @@ omni_machine probe_machine(const CpuSource& cpu, const SystemFiles& files, const
 }
 
 IsaMask hardware_isa() {
-  IsaMask isa = hardware().isa_hardware;
+  IsaMask isa = hardware().isa_hardware | modelled.load(std::memory_order_acquire);
   const AmxPermission* permission = amx_permission_if_requested();
   if (permission != nullptr && !permission->granted) isa &= ~kAmxBits;
   if (demoted.load(std::memory_order_acquire)) isa &= ~IsaMask{OMNI_ISA_AVX512BF16};
@@ -80,6 +81,10 @@ omni_machine current_machine() {
     }
   }
   omni_machine machine = hardware();
+  const IsaMask model = modelled.load(std::memory_order_acquire);
+  machine.isa |= model;
+  machine.isa_hardware |= model;
+  if ((model & OMNI_ISA_AMX_TILE) != 0) copy_text(machine.amx_reason, "");
   const AmxPermission* permission = amx_permission_if_requested();
   if (permission != nullptr && !permission->granted) {
     machine.isa &= ~kAmxBits;
@@ -97,6 +102,8 @@ omni_machine current_machine() {
 uint32_t default_thread_count() { return hardware().cores_usable; }
 
 void set_bf16_dot_demoted(bool value) { demoted.store(value, std::memory_order_release); }
+
+void set_modelled_isa(IsaMask bits) { modelled.store(bits, std::memory_order_release); }
 
 void set_profile(const omni_machine* machine) {
   const std::lock_guard lock(profile_mutex);
