@@ -4,4 +4,5 @@ add_library(omni_amx_model STATIC ${_model}/emulator.cc ${_model}/instruction.cc
                                   ${_model}/vector_frame.cc)
 target_link_libraries(omni_amx_model PUBLIC omni_compile_flags)
 omni_test(NAME amx_model_test SOURCES ${_model}/instruction_test.cc ${_model}/tiles_test.cc ${_model}/emulator_test.cc
+          ${_model}/vector_test.cc
           LIBRARIES omni_amx_model)

@@ -23,7 +23,7 @@ constinit const CpuSource* replaced_source = nullptr;
 std::string errno_text(int error) {
   switch (error) {  // strerror is not thread-safe, and these are all that Linux documents
     case EINVAL:
-      return "EINVAL, errno 22: the kernel is older than 5.16 or knows no tile data";
+      return "EINVAL, errno 22: a kernel before 5.16 or without tile data";
     case EPERM:
       return "EPERM, errno 1: a policy forbids it";
     case ENOSPC:

@@ -15,8 +15,6 @@
 namespace okl {
 namespace {
 
-constexpr IsaMask kAmxBits = OMNI_ISA_AMX_TILE | OMNI_ISA_AMX_INT8 | OMNI_ISA_AMX_BF16;
-
 constinit std::mutex profile_mutex;
 constinit std::optional<omni_machine> profile;
 constinit std::atomic<bool> demoted{false};
@@ -64,7 +62,7 @@ omni_machine probe_machine(const CpuSource& cpu, const SystemFiles& files, const
 IsaMask hardware_isa() {
   IsaMask isa = hardware().isa_hardware | modelled.load(std::memory_order_acquire);
   const AmxPermission* permission = amx_permission_if_requested();
-  if (permission != nullptr && !permission->granted) isa &= ~kAmxBits;
+  if (permission != nullptr && !permission->granted) isa &= ~kIsaAmxBits;
   if (demoted.load(std::memory_order_acquire)) isa &= ~IsaMask{OMNI_ISA_AVX512BF16};
   return isa;
 }
@@ -87,10 +85,10 @@ omni_machine current_machine() {
   if ((model & OMNI_ISA_AMX_TILE) != 0) copy_text(machine.amx_reason, "");
   const AmxPermission* permission = amx_permission_if_requested();
   if (permission != nullptr && !permission->granted) {
-    machine.isa &= ~kAmxBits;
-    machine.isa_hardware &= ~kAmxBits;
+    machine.isa &= ~kIsaAmxBits;
+    machine.isa_hardware &= ~kIsaAmxBits;
     copy_text(machine.amx_reason, permission->reason);
-  } else if ((machine.isa & kAmxBits) != 0 && (cap & OMNI_ISA_AMX_TILE) == 0) {
+  } else if ((machine.isa & kIsaAmxBits) != 0 && (cap & OMNI_ISA_AMX_TILE) == 0) {
     copy_text(machine.amx_reason, "capped by OMNI_MAX_ISA or omni_set_max_isa; permission not requested");
   }
   machine.isa &= cap;
