@@ -16,6 +16,7 @@
 #include "omni/linear.h"
 #include "omni/memory.h"
 #include "omni/parallel.h"
+#include "omni/quantize.h"
 #include "omni/repack.h"
 #include "omni/status.h"
 #include "omni/version.h"
