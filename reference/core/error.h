@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one exception of the reference decoder: its text is the line that a user reads, naming file, tensor or flag and the value.
+#pragma once
+
+#include <stdexcept>
+
+namespace ref {
+
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace ref
