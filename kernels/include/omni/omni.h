@@ -10,6 +10,7 @@
 #define OMNI_OMNI_H
 
 #include "omni/cpu.h"
+#include "omni/dense.h"
 #include "omni/dequant.h"
 #include "omni/kernels.h"
 #include "omni/layout.h"

@@ -1,0 +1,1 @@
+omni_test(NAME dense_pack_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/gemm/dense_pack_test.cc)
