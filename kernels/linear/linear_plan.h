@@ -57,6 +57,10 @@ class LinearPlan : public omni_plan {
   const std::string& not_runnable() const { return not_runnable_; }
 
  protected:
+  // What a family refuses beyond the checks of every query.
+  virtual omni_status check_facts() const { return OMNI_OK; }
+  // What its kernels multiply: the activation type of their rows in the registry.
+  virtual omni_dtype kernel_activation() const { return facts.x_type; }
   // Generates the code of `row`, which serves runs of one row (many == false) or of more. False: executable memory was refused.
   virtual bool adopt(const KernelRow& row, bool many) = 0;
   // Bytes of machine code.
