@@ -128,6 +128,7 @@ omni_status ExactPlan::check_facts() const {
 }
 
 bool ExactPlan::adopt(const KernelRow& row, bool many) {
+  if (facts.x_type != OMNI_DTYPE_S8) quantize_row_ = quantize_row_for(allowed_isa(), static_cast<uint16_t>(facts.x_type));
   return (many ? many_ : one_).make(row, config_, facts.weights.n, many ? facts.max_m : 1);
 }
 
@@ -135,7 +136,7 @@ void ExactPlan::prepare(const omni_linear_args& args, uint32_t first_row, uint32
   auto* workspace = static_cast<uint8_t*>(args.workspace);
   const ExactWorkspace layout(config_);
   prepare_exact_rows(
-      {&config_, facts.x_type, &args, reinterpret_cast<int8_t*>(workspace),
+      {&config_, facts.x_type, quantize_row_, &args, reinterpret_cast<int8_t*>(workspace),
        reinterpret_cast<int32_t*>(workspace + layout.sums(args.m)), reinterpret_cast<float*>(workspace + layout.scales(args.m))},
       first_row, last_row);
 }

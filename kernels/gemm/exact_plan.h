@@ -6,6 +6,7 @@
 
 #include "kernels/gemm/exact_kernel.h"
 #include "kernels/linear/linear_plan.h"
+#include "kernels/quantize/quantize.h"
 
 namespace okl {
 
@@ -66,9 +67,10 @@ class ExactPlan : public LinearPlan {
   size_t code_bytes() const override { return one_.code_bytes() + many_.code_bytes(); }
 
  private:
-  ExactConfig config_;  // rows, block_width and path are 0
-  ExactCodeSet one_;    // runs of one row
-  ExactCodeSet many_;   // runs of more
+  ExactConfig config_;                    // rows, block_width and path are 0
+  QuantizeRowFn quantize_row_ = nullptr;  // of x that is not S8
+  ExactCodeSet one_;                      // runs of one row
+  ExactCodeSet many_;                     // runs of more
 };
 
 }  // namespace okl

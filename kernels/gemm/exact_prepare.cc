@@ -13,9 +13,10 @@ namespace {
 float widen(uint16_t bits) { return bf16_to_float(bits); }
 float widen(float value) { return value; }
 
-// amax = max(max|x|, 1e-7); scale = amax / 127; code = rint(x * (127 / amax)), ties to even. A row with NaN or Inf has scale NaN.
+// A permuted row, in the steps of kernels/quantize, each code written where the weights want it: amax = max(max|x|, 1e-7); scale =
+// amax / 127; code = rint(x * (127 / amax)), ties to even. A row with NaN or Inf has scale NaN.
 template <typename Source>
-float quantize(const Source* x, const int32_t* permutation, int64_t k, int8_t* codes) {
+float quantize_permuted(const Source* x, const int32_t* permutation, int64_t k, int8_t* codes) {
   constexpr float kLeastAmax = 1e-7F;
   float amax = kLeastAmax;
   bool finite = true;
@@ -31,7 +32,7 @@ float quantize(const Source* x, const int32_t* permutation, int64_t k, int8_t* c
   const float factor = 127.0F / amax;
   constexpr float kRound = 0x1.8p23F;  // adding it leaves the integer nearest, ties to even, in the low bits
   for (int64_t i = 0; i < k; ++i) {
-    const float value = widen(x[permutation != nullptr ? permutation[i] : i]) * factor + kRound;
+    const float value = widen(x[permutation[i]]) * factor + kRound;
     codes[i] = static_cast<int8_t>(__builtin_bit_cast(int32_t, value) - __builtin_bit_cast(int32_t, kRound));
   }
   return amax / 127.0F;
@@ -58,10 +59,14 @@ void prepare_exact_rows(const ExactRows& rows, uint32_t first, uint32_t last) {
     float scale;
     if (rows.x_type == OMNI_DTYPE_S8) {
       scale = copy_codes(static_cast<const int8_t*>(args.x) + offset, args.x_scales[row], args.k_permutation, k, codes);
+    } else if (args.k_permutation == nullptr) {
+      const int64_t element = rows.x_type == OMNI_DTYPE_F32 ? 4 : 2;
+      const QuantizeRow job = {static_cast<const uint8_t*>(args.x) + offset * element, k, codes, &scale};
+      rows.quantize_row(&job);
     } else if (rows.x_type == OMNI_DTYPE_F32) {
-      scale = quantize(static_cast<const float*>(args.x) + offset, args.k_permutation, k, codes);
+      scale = quantize_permuted(static_cast<const float*>(args.x) + offset, args.k_permutation, k, codes);
     } else {
-      scale = quantize(static_cast<const uint16_t*>(args.x) + offset, args.k_permutation, k, codes);
+      scale = quantize_permuted(static_cast<const uint16_t*>(args.x) + offset, args.k_permutation, k, codes);
     }
     std::memset(codes + k, 0, static_cast<size_t>(row_bytes - k));
     rows.x_scales[row] = scale;

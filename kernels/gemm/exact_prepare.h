@@ -5,13 +5,15 @@
 #include <cstdint>
 
 #include "kernels/gemm/exact_kernel.h"
+#include "kernels/quantize/quantize.h"
 #include "omni/linear.h"
 
 namespace okl {
 
 struct ExactRows {
-  const ExactConfig* config;  // k, block and row_bytes() are read
-  omni_dtype x_type;          // BF16 and F32 rows are quantised, S8 rows are taken as they are
+  const ExactConfig* config;   // k, block and row_bytes() are read
+  omni_dtype x_type;           // BF16 and F32 rows are quantised, S8 rows are taken as they are
+  QuantizeRowFn quantize_row;  // not for S8
   const omni_linear_args* args;
   int8_t* rows;     // [m][row_bytes()]
   int32_t* sums;    // [m][blocks()]

@@ -26,6 +26,7 @@ const char* code_state_text(const KernelRow& row) {
 
 omni_status LinearPlan::make(const SelectionMachine& machine) {
   if (omni_status status = check_facts(); status != OMNI_OK) return status;
+  allowed_isa_ = machine.isa & hardware_isa();
   if (facts.max_m > 1) {
     if (omni_status status = choose(machine, true); status != OMNI_OK) return status;
   }

@@ -67,12 +67,15 @@ class LinearPlan : public omni_plan {
   virtual size_t code_bytes() const = 0;
 
   const KernelRow& row_for(uint32_t m) const { return m == 1 ? *one_.row : *many_.row; }
+  // What the plan may run on its way to a kernel: the cap of the query, and the processor where a profile is emulated.
+  IsaMask allowed_isa() const { return allowed_isa_; }
 
  private:
   omni_status choose(const SelectionMachine& machine, bool many);
   int64_t most_tasks() const;
 
   Selection one_, many_;
+  IsaMask allowed_isa_ = 0;
   std::string not_runnable_;  // why the hardware cannot run it (a profile was emulated), "" when it can
 };
 
