@@ -160,7 +160,8 @@ bool fits(const Case& c, uint64_t l3_bytes) { return l3_bytes > 0 && bytes_model
 }  // namespace
 
 const std::vector<std::string>& tier_names() {
-  static const std::vector<std::string> names = {"portable", "avx2", "avxvnni", "avx512f", "avx512vnni", "avx512bf16", "amxint8"};
+  static const std::vector<std::string> names = {"portable",   "avx2",       "avxvnni", "avx512f",
+                                                 "avx512vnni", "avx512bf16", "amxint8", "amxbf16"};
   return names;
 }
 

@@ -9,6 +9,7 @@
 #include "jit/memory/executable_memory.h"
 #include "kernels/api/error.h"
 #include "kernels/api/linear_checks.h"
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/machine.h"
 #include "kernels/cpu/settings.h"
 #include "kernels/gemv/bf16_self_test.h"
@@ -28,6 +29,8 @@ omni_status selection_machine(const omni_linear_query& query, SelectionMachine* 
     if (!cap) return fail(OMNI_ERR_UNKNOWN_NAME, "max_isa \"%s\" is no tier", query.max_isa);
     out->isa &= *cap;
   }
+  const AmxPermission* permission = amx_permission_if_requested();
+  if (permission != nullptr && !profile_is_set()) out->amx_refusal = permission->reason;
   out->jit_allowed = jit::code_state() != jit::CodeState::kRefused;
   out->jit_reason = jit::code_state_reason();
   return OMNI_OK;

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <deque>
+#include <mutex>
 
 #include "kernels/cpu/probe.h"
 
@@ -15,11 +17,13 @@ constexpr int kGetSupported = 0x1021, kGetPermitted = 0x1022, kRequest = 0x1023;
 constexpr unsigned kTileData = 18;
 
 constinit std::atomic<const AmxPermission*> requested{nullptr};
+constinit std::mutex request_mutex;
+constinit const CpuSource* replaced_source = nullptr;
 
 std::string errno_text(int error) {
   switch (error) {  // strerror is not thread-safe, and these are all that Linux documents
     case EINVAL:
-      return "EINVAL, errno 22: the kernel is older than 5.16 or knows no tile data";
+      return "EINVAL, errno 22: a kernel before 5.16 or without tile data";
     case EPERM:
       return "EPERM, errno 1: a policy forbids it";
     case ENOSPC:
@@ -49,12 +53,23 @@ AmxPermission request_amx(const CpuSource& cpu) {
 }
 
 const AmxPermission& amx_permission() {
-  // Never destroyed, as threads may still select while the process exits.
-  static const AmxPermission& permission = *new AmxPermission(request_amx(hardware_cpu()));
-  requested.store(&permission, std::memory_order_release);
-  return permission;
+  if (const AmxPermission* known = amx_permission_if_requested()) return *known;
+  const std::lock_guard lock(request_mutex);
+  if (const AmxPermission* known = amx_permission_if_requested()) return *known;
+  // Never destroyed, as threads may still select while the process exits; one a process, more only when tests replace the source.
+  static auto& answers = *new std::deque<AmxPermission>;
+  const CpuSource& source = replaced_source != nullptr ? *replaced_source : hardware_cpu();
+  answers.push_back(request_amx(source));
+  requested.store(&answers.back(), std::memory_order_release);
+  return answers.back();
 }
 
 const AmxPermission* amx_permission_if_requested() { return requested.load(std::memory_order_acquire); }
+
+void set_amx_source(const CpuSource* cpu) {
+  const std::lock_guard lock(request_mutex);
+  replaced_source = cpu;
+  requested.store(nullptr, std::memory_order_release);
+}
 
 }  // namespace okl

@@ -23,4 +23,8 @@ const AmxPermission& amx_permission();
 // Its result when somebody has asked, else nullptr. Requests nothing.
 const AmxPermission* amx_permission_if_requested();
 
+// For tests, which no C entry reaches: amx_permission() asks `cpu` instead of this processor, and forgets what it was told before.
+// nullptr restores the processor. Not while other threads select.
+void set_amx_source(const CpuSource* cpu);
+
 }  // namespace okl

@@ -19,7 +19,7 @@ constexpr IsaMask kEmeraldBits =
     kSkylakeXBits | OMNI_ISA_AVX_VNNI | OMNI_ISA_AVX512VBMI | OMNI_ISA_AVX512VNNI | OMNI_ISA_AVX512BF16 | OMNI_ISA_GFNI;
 
 TEST(Isa, TiersNestInOrder) {
-  const char* const names[] = {"portable", "avx2", "avxvnni", "avx512f", "avx512vnni", "avx512bf16", "amxint8"};
+  const char* const names[] = {"portable", "avx2", "avxvnni", "avx512f", "avx512vnni", "avx512bf16", "amxint8", "amxbf16"};
   ASSERT_EQ(tiers().size(), std::size(names));
   for (size_t i = 0; i < std::size(names); ++i) {
     EXPECT_EQ(tiers()[i].name, names[i]);
@@ -34,7 +34,8 @@ TEST(Isa, TiersNestInOrder) {
   EXPECT_EQ(*tier_mask("portable"), 0u);
   EXPECT_EQ(*tier_mask("avx512f") & OMNI_ISA_AVX512VNNI, 0u);
   EXPECT_EQ(*tier_mask("avx512vnni") & OMNI_ISA_AVX512BF16, 0u);
-  EXPECT_EQ(*tier_mask("amxint8") & kAmxBits, kAmxBits);
+  EXPECT_EQ(*tier_mask("amxint8") & kAmxBits, kAmxBits & ~IsaMask{OMNI_ISA_AMX_BF16});
+  EXPECT_EQ(*tier_mask("amxbf16") & kAmxBits, kAmxBits);
 }
 
 TEST(Isa, EveryBitHasItsWord) {

@@ -13,11 +13,12 @@ constexpr IsaMask kAvxVnni = kAvx2 | OMNI_ISA_AVX_VNNI | OMNI_ISA_GFNI;
 constexpr IsaMask kAvx512F = kAvxVnni | kIsaAvx512Tier | OMNI_ISA_AVX512VBMI;
 constexpr IsaMask kAvx512Vnni = kAvx512F | OMNI_ISA_AVX512VNNI;
 constexpr IsaMask kAvx512Bf16 = kAvx512Vnni | kIsaAvx512Bf16Tier;
-constexpr IsaMask kAmxInt8 = kAvx512Bf16 | OMNI_ISA_AMX_TILE | OMNI_ISA_AMX_INT8 | OMNI_ISA_AMX_BF16;
+constexpr IsaMask kAmxInt8 = kAvx512Bf16 | OMNI_ISA_AMX_TILE | OMNI_ISA_AMX_INT8;
+constexpr IsaMask kAmxBf16 = kAmxInt8 | OMNI_ISA_AMX_BF16;
 
 constexpr Tier kTiers[] = {
-    {"portable", kPortable},     {"avx2", kAvx2},      {"avxvnni", kAvxVnni}, {"avx512f", kAvx512F}, {"avx512vnni", kAvx512Vnni},
-    {"avx512bf16", kAvx512Bf16}, {"amxint8", kAmxInt8}};
+    {"portable", kPortable},     {"avx2", kAvx2},       {"avxvnni", kAvxVnni}, {"avx512f", kAvx512F}, {"avx512vnni", kAvx512Vnni},
+    {"avx512bf16", kAvx512Bf16}, {"amxint8", kAmxInt8}, {"amxbf16", kAmxBf16}};
 
 struct IsaWord {
   std::string_view name;

@@ -21,6 +21,9 @@ inline constexpr IsaMask kIsaAvx512Tier =
 // The BF16 kernels interleave k rows with VPERMB, which Cooper Lake (BF16 without VBMI) lacks: it gets avx512f.
 inline constexpr IsaMask kIsaAvx512Bf16Tier = kIsaAvx512Tier | OMNI_ISA_AVX512VBMI | OMNI_ISA_AVX512BF16;
 
+// What a process may use only with Linux's permission: see amx.h.
+inline constexpr IsaMask kIsaAmxBits = OMNI_ISA_AMX_TILE | OMNI_ISA_AMX_INT8 | OMNI_ISA_AMX_BF16;
+
 // A tier is a name users know and every ISA bit it lets kernels use. Ordered from least to most.
 struct Tier {
   std::string_view name;

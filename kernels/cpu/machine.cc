@@ -15,11 +15,10 @@
 namespace okl {
 namespace {
 
-constexpr IsaMask kAmxBits = OMNI_ISA_AMX_TILE | OMNI_ISA_AMX_INT8 | OMNI_ISA_AMX_BF16;
-
 constinit std::mutex profile_mutex;
 constinit std::optional<omni_machine> profile;
 constinit std::atomic<bool> demoted{false};
+constinit std::atomic<IsaMask> modelled{0};
 
 template <size_t size>
 void copy_text(char (&destination)[size], std::string_view source) {
@@ -61,9 +60,9 @@ omni_machine probe_machine(const CpuSource& cpu, const SystemFiles& files, const
 }
 
 IsaMask hardware_isa() {
-  IsaMask isa = hardware().isa_hardware;
+  IsaMask isa = hardware().isa_hardware | modelled.load(std::memory_order_acquire);
   const AmxPermission* permission = amx_permission_if_requested();
-  if (permission != nullptr && !permission->granted) isa &= ~kAmxBits;
+  if (permission != nullptr && !permission->granted) isa &= ~kIsaAmxBits;
   if (demoted.load(std::memory_order_acquire)) isa &= ~IsaMask{OMNI_ISA_AVX512BF16};
   return isa;
 }
@@ -80,12 +79,16 @@ omni_machine current_machine() {
     }
   }
   omni_machine machine = hardware();
+  const IsaMask model = modelled.load(std::memory_order_acquire);
+  machine.isa |= model;
+  machine.isa_hardware |= model;
+  if ((model & OMNI_ISA_AMX_TILE) != 0) copy_text(machine.amx_reason, "");
   const AmxPermission* permission = amx_permission_if_requested();
   if (permission != nullptr && !permission->granted) {
-    machine.isa &= ~kAmxBits;
-    machine.isa_hardware &= ~kAmxBits;
+    machine.isa &= ~kIsaAmxBits;
+    machine.isa_hardware &= ~kIsaAmxBits;
     copy_text(machine.amx_reason, permission->reason);
-  } else if ((machine.isa & kAmxBits) != 0 && (cap & OMNI_ISA_AMX_TILE) == 0) {
+  } else if ((machine.isa & kIsaAmxBits) != 0 && (cap & OMNI_ISA_AMX_TILE) == 0) {
     copy_text(machine.amx_reason, "capped by OMNI_MAX_ISA or omni_set_max_isa; permission not requested");
   }
   machine.isa &= cap;
@@ -97,6 +100,8 @@ omni_machine current_machine() {
 uint32_t default_thread_count() { return hardware().cores_usable; }
 
 void set_bf16_dot_demoted(bool value) { demoted.store(value, std::memory_order_release); }
+
+void set_modelled_isa(IsaMask bits) { modelled.store(bits, std::memory_order_release); }
 
 void set_profile(const omni_machine* machine) {
   const std::lock_guard lock(profile_mutex);

@@ -34,6 +34,11 @@ void set_bf16_dot_demoted(bool demoted);
 void set_profile(const omni_machine* machine);
 bool profile_is_set();
 
+// For tests, which no C entry reaches: bits that this processor lacks and a software model executes (jit/amx_model). They count as
+// hardware in hardware_isa() and in the probe, so that kernels which need them are chosen and run. Tile bits still depend on
+// amx_permission(): see set_amx_source(). 0 ends it. Not while other threads select.
+void set_modelled_isa(IsaMask bits);
+
 // The probe as a pure function, for tests: no permission asked, no cap, no self-test.
 omni_machine probe_machine(const CpuSource& cpu, const SystemFiles& files, const Topology& topology);
 

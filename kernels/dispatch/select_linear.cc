@@ -9,9 +9,15 @@ bool computes(const KernelRow& row, const LinearRequest& request) {
   return op_fits && row.numerics == request.numerics && row.activation == request.x_type && row.weights == request.weights;
 }
 
+std::string amx_remark(const SelectionMachine& machine) {
+  return machine.amx_refusal.empty() ? "" : "; AMX is not available: " + machine.amx_refusal;
+}
+
 // Why a row that computes the request cannot run here; "" when it can.
 std::string obstacle(const KernelRow& row, const SelectionMachine& machine) {
-  if (const IsaMask missing = row.required & ~machine.isa; missing != 0) return "it needs " + isa_to_text(missing);
+  if (const IsaMask missing = row.required & ~machine.isa; missing != 0) {
+    return "it needs " + isa_to_text(missing) + ((missing & kIsaAmxBits) != 0 ? amx_remark(machine) : "");
+  }
   if (row.code == Code::kJit && !machine.jit_allowed) return "executable memory is refused (" + machine.jit_reason + ")";
   return {};
 }
@@ -47,6 +53,9 @@ Selection select_linear(const LinearRequest& request, const SelectionMachine& ma
       if (row.code == Code::kJit && !machine.jit_allowed && (row.required & ~machine.isa) == 0 &&
           remarks.find(why) == remarks.npos) {
         remarks += "; " + why;
+      }
+      if ((row.required & ~machine.isa & kIsaAmxBits) != 0 && remarks.find(machine.amx_refusal) == remarks.npos) {
+        remarks += amx_remark(machine);
       }
       continue;
     }

@@ -22,7 +22,8 @@ struct SelectionMachine {
   IsaMask isa = 0;
   uint32_t traits = 0;  // OMNI_TRAIT_*
   bool jit_allowed = true;
-  std::string jit_reason;  // why not
+  std::string jit_reason{};   // why not
+  std::string amx_refusal{};  // why the process may not use tiles that the processor has; "" when it may, or nobody has asked
 };
 
 struct Selection {

@@ -5,6 +5,7 @@
 #include <cinttypes>
 
 #include "jit/memory/executable_memory.h"
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/machine.h"
 #include "kernels/cpu/settings.h"
 #include "kernels/cpu/trace.h"
@@ -20,6 +21,18 @@ constexpr int64_t kPrepareAlone = int64_t{1} << 16;
 const char* code_state_text(const KernelRow& row) {
   if (row.code == Code::kCompiled) return "compiled";
   return jit::code_state() == jit::CodeState::kDoubleMapped ? "jit (double mapping)" : "jit";
+}
+
+// Permission for tiles is asked for when a kernel that needs them is about to be chosen. An emulated profile asks nobody.
+Selection select_with_permission(const LinearRequest& request, SelectionMachine machine) {
+  Selection selection = select_linear(request, machine);
+  if (selection.row == nullptr || (selection.row->required & kIsaAmxBits) == 0 || profile_is_set()) return selection;
+  const AmxPermission& permission = amx_permission();
+  if (permission.granted) return selection;
+  trace("dispatch: %s is passed over: %s", std::string(selection.row->name).c_str(), permission.reason.c_str());
+  machine.isa &= ~kIsaAmxBits;
+  machine.amx_refusal = permission.reason;
+  return select_linear(request, machine);
 }
 
 }  // namespace
@@ -48,7 +61,7 @@ omni_status LinearPlan::choose(const SelectionMachine& machine, bool many) {
     request.kernel = preferred;
     request.kernel_optional = true;
   }
-  Selection selection = select_linear(request, machine);
+  Selection selection = select_with_permission(request, machine);
   if (selection.row == nullptr) return fail(OMNI_ERR_NO_KERNEL, "%s", selection.reason.c_str());
   const std::string name(selection.row->name);
   if (!adopt(*selection.row, many)) return fail(OMNI_ERR_JIT, "%s could not be generated", name.c_str());

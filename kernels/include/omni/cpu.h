@@ -70,8 +70,8 @@ OMNI_API omni_status omni_get_profile_json(char* text, size_t bytes, size_t* nee
  */
 OMNI_API omni_status omni_set_profile_json(const char* json);
 /**
- * Caps the ISA by tier name: "portable", "avx2", "avxvnni", "avx512f", "avx512vnni", "avx512bf16", "amxint8"; NULL or "" removes
- * the cap. The same as OMNI_MAX_ISA. OMNI_ERR_UNKNOWN_NAME otherwise. Plans made before keep their kernels.
+ * Caps the ISA by tier name: "portable", "avx2", "avxvnni", "avx512f", "avx512vnni", "avx512bf16", "amxint8", "amxbf16"; NULL or ""
+ * removes the cap. The same as OMNI_MAX_ISA. OMNI_ERR_UNKNOWN_NAME otherwise. Plans made before keep their kernels.
  */
 OMNI_API omni_status omni_set_max_isa(const char* tier);
 /** Forces kernels by name where they can serve, as OMNI_KERNEL; NULL or "" ends it. OMNI_ERR_UNKNOWN_NAME when no row has it. */
