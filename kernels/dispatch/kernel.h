@@ -24,7 +24,6 @@ enum class Numerics : uint8_t {
 };
 
 struct LinearKernel;     // kernels/gemv/linear_kernel.h
-struct ExactKernel;      // kernels/gemm/exact_kernel.h
 struct PackKernel;       // kernels/repack/pack_kernel.h
 struct DequantKernel;    // kernels/dequant/dequant_kernel.h
 struct QuantizeKernel;   // kernels/quantize
@@ -35,57 +34,51 @@ struct GegluKernel;      // kernels/activation
 struct RopeKernel;       // kernels/rope
 struct AttentionKernel;  // kernels/attention
 
-// The type of a linear row's implementation object, by class and weights.
-template <Numerics numerics, omni_format weights>
-struct LinearImplementation {
+// The type of a row's implementation object, by operation.
+template <Op op>
+struct Implementation;
+template <>
+struct Implementation<Op::kGemv> {
   using type = LinearKernel;
 };
-template <omni_format weights>
-struct LinearImplementation<Numerics::kExact, weights> {
-  using type = ExactKernel;
+template <>
+struct Implementation<Op::kGemm> {
+  using type = LinearKernel;
 };
-
-// The type of a row's implementation object.
-template <Op op, Numerics numerics = Numerics::kNone, omni_format weights = OMNI_FORMAT_NONE>
-struct Implementation;
-template <Numerics numerics, omni_format weights>
-struct Implementation<Op::kGemv, numerics, weights> : LinearImplementation<numerics, weights> {};
-template <Numerics numerics, omni_format weights>
-struct Implementation<Op::kGemm, numerics, weights> : LinearImplementation<numerics, weights> {};
-template <Numerics numerics, omni_format weights>
-struct Implementation<Op::kPack, numerics, weights> {
+template <>
+struct Implementation<Op::kPack> {
   using type = PackKernel;
 };
-template <Numerics numerics, omni_format weights>
-struct Implementation<Op::kDequant, numerics, weights> {
+template <>
+struct Implementation<Op::kDequant> {
   using type = DequantKernel;
 };
-template <Numerics numerics, omni_format weights>
-struct Implementation<Op::kQuantize, numerics, weights> {
+template <>
+struct Implementation<Op::kQuantize> {
   using type = QuantizeKernel;
 };
-template <Numerics numerics, omni_format weights>
-struct Implementation<Op::kGather, numerics, weights> {
+template <>
+struct Implementation<Op::kGather> {
   using type = GatherKernel;
 };
-template <Numerics numerics, omni_format weights>
-struct Implementation<Op::kRmsnorm, numerics, weights> {
+template <>
+struct Implementation<Op::kRmsnorm> {
   using type = RmsnormKernel;
 };
-template <Numerics numerics, omni_format weights>
-struct Implementation<Op::kHeadgate, numerics, weights> {
+template <>
+struct Implementation<Op::kHeadgate> {
   using type = HeadgateKernel;
 };
-template <Numerics numerics, omni_format weights>
-struct Implementation<Op::kGeglu, numerics, weights> {
+template <>
+struct Implementation<Op::kGeglu> {
   using type = GegluKernel;
 };
-template <Numerics numerics, omni_format weights>
-struct Implementation<Op::kRope, numerics, weights> {
+template <>
+struct Implementation<Op::kRope> {
   using type = RopeKernel;
 };
-template <Numerics numerics, omni_format weights>
-struct Implementation<Op::kAttention, numerics, weights> {
+template <>
+struct Implementation<Op::kAttention> {
   using type = AttentionKernel;
 };
 
@@ -102,9 +95,9 @@ struct KernelRow {
   const void* implementation;
   std::string_view summary;
 
-  template <Op expected, Numerics of_class = Numerics::kNone, omni_format of_weights = OMNI_FORMAT_NONE>
-  const typename Implementation<expected, of_class, of_weights>::type& as() const {
-    return *static_cast<const typename Implementation<expected, of_class, of_weights>::type*>(implementation);
+  template <Op expected>
+  const typename Implementation<expected>::type& as() const {
+    return *static_cast<const typename Implementation<expected>::type*>(implementation);
   }
 };
 

@@ -9,6 +9,7 @@
 #ifndef OMNI_OMNI_H
 #define OMNI_OMNI_H
 
+#include "omni/attention.h"
 #include "omni/cpu.h"
 #include "omni/dense.h"
 #include "omni/dequant.h"

@@ -1,1 +1,0 @@
-omni_reference_test(sampler_test reference/sampling/sampler_test.cc)
