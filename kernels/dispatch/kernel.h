@@ -24,6 +24,7 @@ enum class Numerics : uint8_t {
 };
 
 struct LinearKernel;     // kernels/gemv/linear_kernel.h
+struct ExactKernel;      // kernels/gemm/exact_kernel.h
 struct PackKernel;       // kernels/repack/pack_kernel.h
 struct DequantKernel;    // kernels/dequant/dequant_kernel.h
 struct QuantizeKernel;   // kernels/quantize
@@ -34,51 +35,57 @@ struct GegluKernel;      // kernels/activation
 struct RopeKernel;       // kernels/rope
 struct AttentionKernel;  // kernels/attention
 
-// The type of a row's implementation object, by operation.
-template <Op op>
+// The type of a linear row's implementation object, by class and weights.
+template <Numerics numerics, omni_format weights>
+struct LinearImplementation {
+  using type = LinearKernel;
+};
+template <omni_format weights>
+struct LinearImplementation<Numerics::kExact, weights> {
+  using type = ExactKernel;
+};
+
+// The type of a row's implementation object.
+template <Op op, Numerics numerics = Numerics::kNone, omni_format weights = OMNI_FORMAT_NONE>
 struct Implementation;
-template <>
-struct Implementation<Op::kGemv> {
-  using type = LinearKernel;
-};
-template <>
-struct Implementation<Op::kGemm> {
-  using type = LinearKernel;
-};
-template <>
-struct Implementation<Op::kPack> {
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kGemv, numerics, weights> : LinearImplementation<numerics, weights> {};
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kGemm, numerics, weights> : LinearImplementation<numerics, weights> {};
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kPack, numerics, weights> {
   using type = PackKernel;
 };
-template <>
-struct Implementation<Op::kDequant> {
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kDequant, numerics, weights> {
   using type = DequantKernel;
 };
-template <>
-struct Implementation<Op::kQuantize> {
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kQuantize, numerics, weights> {
   using type = QuantizeKernel;
 };
-template <>
-struct Implementation<Op::kGather> {
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kGather, numerics, weights> {
   using type = GatherKernel;
 };
-template <>
-struct Implementation<Op::kRmsnorm> {
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kRmsnorm, numerics, weights> {
   using type = RmsnormKernel;
 };
-template <>
-struct Implementation<Op::kHeadgate> {
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kHeadgate, numerics, weights> {
   using type = HeadgateKernel;
 };
-template <>
-struct Implementation<Op::kGeglu> {
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kGeglu, numerics, weights> {
   using type = GegluKernel;
 };
-template <>
-struct Implementation<Op::kRope> {
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kRope, numerics, weights> {
   using type = RopeKernel;
 };
-template <>
-struct Implementation<Op::kAttention> {
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kAttention, numerics, weights> {
   using type = AttentionKernel;
 };
 
@@ -95,9 +102,9 @@ struct KernelRow {
   const void* implementation;
   std::string_view summary;
 
-  template <Op expected>
-  const typename Implementation<expected>::type& as() const {
-    return *static_cast<const typename Implementation<expected>::type*>(implementation);
+  template <Op expected, Numerics of_class = Numerics::kNone, omni_format of_weights = OMNI_FORMAT_NONE>
+  const typename Implementation<expected, of_class, of_weights>::type& as() const {
+    return *static_cast<const typename Implementation<expected, of_class, of_weights>::type*>(implementation);
   }
 };
 

@@ -4,7 +4,7 @@
 namespace okl {
 
 #define OMNI_KERNEL(op, name, numerics, activation, weights, required, isa, mr, nr, code, implementation, summary) \
-  extern const Implementation<Op::op>::type implementation;
+  extern const Implementation<Op::op, Numerics::numerics, weights>::type implementation;
 #include "kernels/dispatch/registry.inc"
 #undef OMNI_KERNEL
 

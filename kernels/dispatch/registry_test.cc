@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/isa.h"
 #include "kernels/dispatch/kernel.h"
+#include "kernels/format/format.h"
 
 namespace okl {
 namespace {
@@ -29,7 +30,11 @@ std::string activation_word(omni_dtype type) {
   }
 }
 
-std::string format_word(omni_format format) { return format == OMNI_FORMAT_TG4 ? "tg4" : format == OMNI_FORMAT_NONE ? "" : "?"; }
+std::string format_word(omni_format format) {
+  if (format == OMNI_FORMAT_NONE) return "";
+  const std::string_view word = format_name(format);
+  return word.empty() ? "?" : std::string(word);
+}
 
 // <op>_<class>_<activation>_<weight format>_<MRxNR>_<isa>, absent fields left out.
 std::string name_by_grammar(const KernelRow& row) {

@@ -5,20 +5,10 @@
 #include <utility>
 
 #include "kernels/format/tg4.h"
+#include "kernels/linear/channel_mask.h"
 
 namespace okl {
 namespace {
-
-constexpr uint64_t kAllChannels = ~uint64_t{0};
-
-// Bits of the channels of block `block` that lie in [n0, n1).
-uint64_t wanted_channels(int64_t block, int64_t n0, int64_t n1) {
-  const int64_t first = std::max<int64_t>(n0 - block * kBlockChannels, 0);
-  const int64_t last = std::min<int64_t>(n1 - block * kBlockChannels, kBlockChannels);
-  if (last <= first) return 0;
-  const uint64_t below_last = last == kBlockChannels ? kAllChannels : (uint64_t{1} << last) - 1;
-  return below_last & ~((uint64_t{1} << first) - 1);
-}
 
 int64_t element_bytes(uint16_t type) { return type == OMNI_DTYPE_F32 ? 4 : 2; }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kernels/format/format.h"
+#include "kernels/gemm/exact_plan.h"
 #include "kernels/gemv/tg4_plan.h"
 #include "kernels/linear/linear_plan.h"
 
@@ -27,6 +28,12 @@ constexpr Family families[] = {
     {Numerics::kGroup, OMNI_FORMAT_TG4, OMNI_DTYPE_BF16, &make<Tg4Plan>},
     {Numerics::kTorch, OMNI_FORMAT_TG4, OMNI_DTYPE_BF16, &make<Tg4Plan>},
     {Numerics::kTorch, OMNI_FORMAT_TG4, OMNI_DTYPE_F32, &make<Tg4Plan>},
+    {Numerics::kExact, OMNI_FORMAT_W4S, OMNI_DTYPE_BF16, &make<ExactPlan>},
+    {Numerics::kExact, OMNI_FORMAT_W4S, OMNI_DTYPE_F32, &make<ExactPlan>},
+    {Numerics::kExact, OMNI_FORMAT_W4S, OMNI_DTYPE_S8, &make<ExactPlan>},
+    {Numerics::kExact, OMNI_FORMAT_W8S, OMNI_DTYPE_BF16, &make<ExactPlan>},
+    {Numerics::kExact, OMNI_FORMAT_W8S, OMNI_DTYPE_F32, &make<ExactPlan>},
+    {Numerics::kExact, OMNI_FORMAT_W8S, OMNI_DTYPE_S8, &make<ExactPlan>},
 };
 
 std::string formats_of(Numerics numerics) {

@@ -38,6 +38,8 @@ Selection select_with_permission(const LinearRequest& request, SelectionMachine 
 }  // namespace
 
 omni_status LinearPlan::make(const SelectionMachine& machine) {
+  if (omni_status status = check_facts(); status != OMNI_OK) return status;
+  allowed_isa_ = machine.isa & hardware_isa();
   if (facts.max_m > 1) {
     if (omni_status status = choose(machine, true); status != OMNI_OK) return status;
   }
@@ -47,7 +49,7 @@ omni_status LinearPlan::make(const SelectionMachine& machine) {
 omni_status LinearPlan::choose(const SelectionMachine& machine, bool many) {
   LinearRequest request;
   request.numerics = facts.numerics;
-  request.x_type = facts.x_type;
+  request.x_type = kernel_activation();
   request.weights = static_cast<omni_format>(facts.weights.format);
   request.many_rows = many;
   const std::string preferred = settings().kernel;

@@ -57,18 +57,25 @@ class LinearPlan : public omni_plan {
   const std::string& not_runnable() const { return not_runnable_; }
 
  protected:
+  // What a family refuses beyond the checks of every query.
+  virtual omni_status check_facts() const { return OMNI_OK; }
+  // What its kernels multiply: the activation type of their rows in the registry.
+  virtual omni_dtype kernel_activation() const { return facts.x_type; }
   // Generates the code of `row`, which serves runs of one row (many == false) or of more. False: executable memory was refused.
   virtual bool adopt(const KernelRow& row, bool many) = 0;
   // Bytes of machine code.
   virtual size_t code_bytes() const = 0;
 
   const KernelRow& row_for(uint32_t m) const { return m == 1 ? *one_.row : *many_.row; }
+  // What the plan may run on its way to a kernel: the cap of the query, and the processor where a profile is emulated.
+  IsaMask allowed_isa() const { return allowed_isa_; }
 
  private:
   omni_status choose(const SelectionMachine& machine, bool many);
   int64_t most_tasks() const;
 
   Selection one_, many_;
+  IsaMask allowed_isa_ = 0;
   std::string not_runnable_;  // why the hardware cannot run it (a profile was emulated), "" when it can
 };
 

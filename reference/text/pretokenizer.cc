@@ -79,12 +79,13 @@ Step make_split(const json& description) {
     throw Error("pre_tokenizer Split: only behavior Isolated without invert is known");
   }
   const json& given = description.contains("pattern") ? description["pattern"] : json();
-  const bool regex = given.is_object() && given.contains("Regex") && given["Regex"].is_string();
-  if (!regex) throw Error("pre_tokenizer Split: pattern is no Regex");
-  const auto text = icu::UnicodeString::fromUTF8(given["Regex"].get<std::string>());
+  const bool regex = given.is_object() && given.contains("Regex"), literal = given.is_object() && given.contains("String");
+  const json spelling = regex ? given["Regex"] : literal ? given["String"] : json();
+  if (!spelling.is_string()) throw Error("pre_tokenizer Split: pattern is neither a Regex nor a String");
+  const auto text = icu::UnicodeString::fromUTF8(spelling.get<std::string>());
   UErrorCode code = U_ZERO_ERROR;
   UParseError where;
-  std::shared_ptr<const icu::RegexPattern> pattern(icu::RegexPattern::compile(text, 0, where, code));
+  std::shared_ptr<const icu::RegexPattern> pattern(icu::RegexPattern::compile(text, regex ? 0 : UREGEX_LITERAL, where, code));
   check_icu(code, "pre_tokenizer Split: pattern");
   return [pattern](const icu::UnicodeString& whole, Range range, const std::function<void(Range)>& take) {
     split_by(*pattern, whole, range, take);

@@ -160,6 +160,26 @@ TEST_F(SparkTokenizer, RefusesWhatItDoesNotKnow) {
   spoiled("lstrip", [](json& d) { d["added_tokens"][0]["lstrip"] = true; });
 }
 
+// A pattern of kind String is the characters themselves, whatever they would mean as an expression.
+TEST_F(SparkTokenizer, LiteralSplitIsLiteral) {
+  const auto pieces = [&](const char* kind) {
+    description_["pre_tokenizer"] = {
+        {"type", "Sequence"},
+        {"pretokenizers", {{{"type", "Split"}, {"pattern", {{kind, "\\p{N}"}}}, {"behavior", "Isolated"}, {"invert", false}}}}};
+    return Tokenizer(description_).pieces("a1\\p{N}b");
+  };
+  EXPECT_EQ(pieces("String"), (std::vector<std::string>{"a1", "\\p{N}", "b"}));
+  EXPECT_EQ(pieces("Regex"), (std::vector<std::string>{"a", "1", "\\p{N}b"}));
+}
+
+TEST_F(SparkTokenizer, BrokenBytesNeverThrow) {
+  const Tokenizer tokenizer(description_);
+  for (const std::string& bytes : {std::string("\xE6\xAD"), std::string("\xFF"), std::string("\xC0\x80"),
+                                   std::string("\xED\xA0\x80"), std::string(), std::string(1 << 20, '\x80')}) {
+    EXPECT_EQ(tokenizer.decode(tokenizer.encode(bytes), false), utf8_lossy(bytes));
+  }
+}
+
 TEST(Load, NamesTheFile) {
   const fs::path absent = fs::path(testing::TempDir()) / "no-such-tokenizer.json";
   EXPECT_THROW(

@@ -1,0 +1,1 @@
+omni_reference_test(sampler_test reference/sampling/sampler_test.cc)
