@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace omni_golden {
 namespace {
 
@@ -65,6 +67,36 @@ TEST(Safetensors, RefusesWhatIsNotWellFormed) {
   }
 }
 
+TEST(Safetensors, SaysWhatAFileProbablyIs) {
+  const auto error_of = [](std::string_view content) -> std::string {
+    std::vector<std::byte> bytes(content.size());
+    std::memcpy(bytes.data(), content.data(), content.size());
+    try {
+      const SafetensorsFile file("x", std::move(bytes));
+    } catch (const SafetensorsError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_NE(error_of("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n").find("git-lfs pointer"),
+            std::string::npos);
+  EXPECT_NE(error_of("<!DOCTYPE html><html><body>404</body></html>").find("HTML"), std::string::npos);
+  EXPECT_NE(error_of(std::string_view("PK\x03\x04\x14\0\0\0\0\0", 10)).find("zip"), std::string::npos);
+  EXPECT_NE(error_of("").find("empty"), std::string::npos);
+  EXPECT_NE(error_of(std::string_view("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF{}", 10)).find("exceeds the file"), std::string::npos);
+}
+
+TEST(Safetensors, NamesADuplicate) {
+  try {
+    const SafetensorsFile twice("x", file(R"({"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                                          R"("w":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+                                          2));
+    FAIL();
+  } catch (const SafetensorsError& error) {
+    EXPECT_NE(std::string(error.what()).find("duplicate name \"w\""), std::string::npos) << error.what();
+  }
+}
+
 TEST(Safetensors, SpansSurviveAMove) {
   SafetensorsFile first("x", file(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 4));
   const SafetensorsFile second = std::move(first);
@@ -76,7 +108,7 @@ TEST(Safetensors, AMissingFileIsNamed) {
     (void)SafetensorsFile::open("no such file");
     FAIL();
   } catch (const SafetensorsError& error) {
-    EXPECT_STREQ(error.what(), "no such file: cannot be opened");
+    EXPECT_STREQ(error.what(), "no such file: cannot be opened (No such file or directory)");
   }
 }
 

@@ -7,16 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "bench/golden/safetensors.h"
 #include "kernels/format/bf16.h"
 #include "omni/dequant.h"
 #include "omni/kernels.h"
 #include "omni/repack.h"
+#include "tools/common/safetensors.h"
 
 namespace okl::test {
 namespace {
 
-using omni_golden::SafetensorsFile;
+using omni_files::SafetensorsFile;
 
 std::vector<std::string> files(const std::string& prefix) {
   std::vector<std::string> names;
@@ -115,7 +115,7 @@ class Golden : public testing::TestWithParam<std::string> {
     args.out = out.data();
     args.out_bytes = out.size() * 4;
     EXPECT_EQ(omni_pack_scales(&args), OMNI_OK) << omni_last_error();
-    const omni_golden::Tensor* expected = file_.find("expect_zeros");
+    const omni_files::Tensor* expected = file_.find("expect_zeros");
     const std::vector<uint8_t> zero_points =
         expected != nullptr ? expected->as<uint8_t>() : std::vector<uint8_t>(static_cast<size_t>(groups * n_), 8);
     for (int64_t g = 0; g < groups; ++g) {
@@ -207,7 +207,7 @@ TEST_P(CompressedTensorsGolden, ImportsAndDequantises) {
   const std::vector<uint8_t> packed =
       repack(OMNI_FORMAT_CT_PACKED, file_.at("weight_packed").as<uint32_t>(), OMNI_FORMAT_TG4, static_cast<size_t>(n_ * k_ / 2));
   EXPECT_EQ(repack(OMNI_FORMAT_TG4, packed, OMNI_FORMAT_CODES_U8, codes_.size()), codes_);
-  const omni_golden::Tensor* zeros = file_.find("weight_zero_point");
+  const omni_files::Tensor* zeros = file_.find("weight_zero_point");
   const std::vector<uint32_t> words = zeros != nullptr ? zeros->as<uint32_t>() : std::vector<uint32_t>();
   const std::vector<float> scales =
       pack_scales("weight_scale", true, zeros != nullptr ? OMNI_ZEROS_CT_PACKED : OMNI_ZEROS_SYMMETRIC, words.data());

@@ -11,8 +11,8 @@
 #include <random>
 #include <set>
 
-#include "bench/golden/safetensors.h"
 #include "reference/core/error.h"
+#include "tools/common/safetensors.h"
 
 namespace ref {
 namespace {
@@ -59,7 +59,7 @@ TEST(Draw, IsTheMultinomialOfPyTorch) {
 }
 
 TEST(Process, EveryGoldenOfTheTalker) {
-  const auto file = omni_golden::SafetensorsFile::open(data("sampling.safetensors"));
+  const auto file = omni_files::SafetensorsFile::open(data("sampling.safetensors"));
   for (const json& one : read_json("sampling.json")) {
     const std::string name = "c" + std::to_string(one["case"].get<int>()) + "_";
     SamplingOptions options;
