@@ -34,7 +34,7 @@ struct RowTail {
   Element x[2 * kLanes] = {};
 
   OMNI_LANE_FN RowTail(const Element* from, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) x[i] = from[i];
+    __builtin_memcpy(x, from, static_cast<size_t>(count) * sizeof(Element));
   }
 };
 
@@ -85,7 +85,7 @@ void quantize_row(const QuantizeRow* row) {
   const RowScale scale = row_scale(largest_bits(x, row->k));
   *row->scale = scale.scale;
   if (!scale.finite) {
-    for (int64_t i = 0; i < row->k; ++i) row->codes[i] = 0;
+    __builtin_memset(row->codes, 0, static_cast<size_t>(row->k));
     return;
   }
   const F32 inverse = splat(scale.inverse);
@@ -95,7 +95,7 @@ void quantize_row(const QuantizeRow* row) {
     const RowTail<Element> tail(x + i, row->k - i);
     int8_t codes[2 * kLanes];
     store_codes(codes, tail.x, inverse);
-    for (int64_t j = i; j < row->k; ++j) row->codes[j] = codes[j - i];
+    __builtin_memcpy(row->codes + i, codes, static_cast<size_t>(row->k - i));
   }
 }
 

@@ -19,6 +19,7 @@
 #include "omni/memory.h"
 #include "omni/parallel.h"
 #include "omni/quantize.h"
+#include "omni/rmsnorm.h"
 #include "omni/repack.h"
 #include "omni/status.h"
 #include "omni/version.h"

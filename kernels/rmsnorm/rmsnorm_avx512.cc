@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/rmsnorm/rmsnorm_row.inl"
+
+namespace okl {
+
+extern const RmsnormKernel rmsnorm_avx512;
+const RmsnormKernel rmsnorm_avx512 = {rmsnorm_steps};
+
+}  // namespace okl

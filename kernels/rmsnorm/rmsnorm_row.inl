@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// RMSNorm of one row, for leaf files.
+//
+// Elements are taken 64 at a time as four vectors, either in order or split, where a vector holds the even or the odd ones of 32
+// (one instruction less to widen bf16). Either way element i stays in lane i mod 64 of the contract, and only the tree has to know
+// where that lane lies.
+#pragma once
+
+#include "kernels/quantize/quantize_row.inl"
+#include "kernels/rmsnorm/rmsnorm_kernel.h"
+
+namespace okl {
+namespace {
+
+constexpr int64_t kChunk = 64;
+
+struct Vectors {
+  F32 v[4];
+};
+
+enum class Order { kInOrder, kSplit };
+
+template <Order order>
+OMNI_LANE_FN Vectors load64(const uint16_t* p) {
+  Vectors x;
+  if constexpr (order == Order::kSplit) {
+    load_bf16_split(p, &x.v[0], &x.v[1]);
+    load_bf16_split(p + 2 * kLanes, &x.v[2], &x.v[3]);
+  } else {
+    for (int i = 0; i < 4; ++i) x.v[i] = load_bf16(p + i * kLanes);
+  }
+  return x;
+}
+template <Order order>
+OMNI_LANE_FN Vectors load64(const float* p) {
+  static_assert(order == Order::kInOrder);
+  Vectors x;
+  for (int i = 0; i < 4; ++i) x.v[i] = load(p + i * kLanes);
+  return x;
+}
+template <Order order>
+OMNI_LANE_FN void store64(uint16_t* p, const Vectors& x) {
+  if constexpr (order == Order::kSplit) {
+    store_bf16_split(p, x.v[0], x.v[1]);
+    store_bf16_split(p + 2 * kLanes, x.v[2], x.v[3]);
+  } else {
+    for (int i = 0; i < 4; ++i) store_bf16(p + i * kLanes, x.v[i]);
+  }
+}
+template <Order order>
+OMNI_LANE_FN void store64(float* p, const Vectors& x) {
+  static_assert(order == Order::kInOrder);
+  for (int i = 0; i < 4; ++i) store(p + i * kLanes, canonical(x.v[i]));
+}
+template <Order order>
+OMNI_LANE_FN void store64(int8_t* p, const Vectors& x) {
+  if constexpr (order == Order::kSplit) {
+    store_s8_split(p, x.v[0], x.v[1]);
+    store_s8_split(p + 2 * kLanes, x.v[2], x.v[3]);
+  } else {
+    for (int i = 0; i < 4; ++i) store_s8(p + i * kLanes, x.v[i]);
+  }
+}
+
+// A missing operand: no residual stream, no weight.
+struct Nothing {};
+
+template <typename... Elements>
+constexpr Order order_of() {
+  const bool wide = ((__is_same(Elements, float)) || ...);
+  return wide ? Order::kInOrder : Order::kSplit;
+}
+
+// The last elements of an operand, fewer than 64, with zeros behind them.
+template <typename Element>
+struct LastChunk {
+  Element v[kChunk] = {};
+
+  OMNI_LANE_FN LastChunk(const Element* from, int64_t count) {
+    __builtin_memcpy(v, from, static_cast<size_t>(count) * sizeof(Element));
+  }
+  OMNI_LANE_FN void copy_to(Element* to, int64_t count) const {
+    __builtin_memcpy(to, v, static_cast<size_t>(count) * sizeof(Element));
+  }
+};
+
+// --- the sum of squares
+// -----------------------------------------------------------------------------------------------------------
+
+// Lane i+32 onto i, then +16, +8, +4, +2, +1.
+template <Order order>
+OMNI_LANE_FN float tree_sum(const Vectors& lanes) {
+  if constexpr (order == Order::kSplit) {
+    F32 even = lanes.v[0] + lanes.v[2], odd = lanes.v[1] + lanes.v[3];
+    even = fold<1>(fold<2>(fold<4>(fold<8>(even))));
+    odd = fold<1>(fold<2>(fold<4>(fold<8>(odd))));
+    return first(even) + first(odd);
+  } else {
+    const F32 sum = (lanes.v[0] + lanes.v[2]) + (lanes.v[1] + lanes.v[3]);
+    return first(fold<1>(fold<2>(fold<4>(fold<8>(sum)))));
+  }
+}
+
+template <Order order, typename X>
+OMNI_LANE_FN void add_squares(Vectors& lanes, const X* x) {
+  const Vectors h = load64<order>(x);
+  for (int i = 0; i < 4; ++i) lanes.v[i] = fma(h.v[i], h.v[i], lanes.v[i]);
+}
+
+// The sum counts what the stream stores.
+template <Order order, typename X, typename H>
+OMNI_LANE_FN void add_residual_squares(Vectors& lanes, const X* x, H* residual) {
+  const Vectors a = load64<order>(x), b = load64<order>(static_cast<const H*>(residual));
+  Vectors h;
+  for (int i = 0; i < 4; ++i) {
+    h.v[i] = b.v[i] + a.v[i];
+    if constexpr (__is_same(H, uint16_t)) h.v[i] = round_to_bf16(h.v[i]);
+    lanes.v[i] = fma(h.v[i], h.v[i], lanes.v[i]);
+  }
+  store64<order>(residual, h);
+}
+
+template <typename X, typename H>
+void measure(RmsnormRow* row) {
+  constexpr Order order = order_of<X, H>();
+  const auto* x = static_cast<const X*>(row->x);
+  const int64_t n = row->n, whole = n / kChunk * kChunk;
+  Vectors lanes = {{splat(0), splat(0), splat(0), splat(0)}};
+  if constexpr (__is_same(H, Nothing)) {
+    for (int64_t i = 0; i < whole; i += kChunk) add_squares<order>(lanes, x + i);
+    if (whole < n) add_squares<order>(lanes, LastChunk<X>(x + whole, n - whole).v);
+  } else {
+    auto* residual = static_cast<H*>(row->residual);
+    for (int64_t i = 0; i < whole; i += kChunk) add_residual_squares<order>(lanes, x + i, residual + i);
+    if (whole < n) {
+      LastChunk<H> last(residual + whole, n - whole);
+      add_residual_squares<order>(lanes, LastChunk<X>(x + whole, n - whole).v, last.v);
+      last.copy_to(residual + whole, n - whole);
+    }
+  }
+  const float mean = tree_sum<order>(lanes) / static_cast<float>(n);
+  row->r = 1.0F / __builtin_sqrtf(mean + row->eps);
+}
+
+// --- the scaled row
+// ---------------------------------------------------------------------------------------------------------------
+
+template <Order order, typename H, typename W>
+OMNI_LANE_FN Vectors scaled(const H* h, const W* weight, F32 r, bool two_roundings) {
+  Vectors y = load64<order>(h);
+  for (int i = 0; i < 4; ++i) y.v[i] = y.v[i] * r;
+  if (two_roundings) {
+    for (int i = 0; i < 4; ++i) y.v[i] = round_to_bf16(y.v[i]);
+  }
+  if constexpr (!__is_same(W, Nothing)) {
+    const Vectors w = load64<order>(weight);
+    for (int i = 0; i < 4; ++i) y.v[i] = y.v[i] * w.v[i];
+  }
+  return y;
+}
+
+// The operands of some chunks: whole ones of the row, or copies of its last one.
+template <typename H, typename W>
+struct Chunks {
+  const H* h;
+  const W* weight;
+  int64_t n;  // a multiple of kChunk
+  F32 r;
+  bool two_roundings, codes_from_bf16;  // not template parameters: they would double the code to save a branch in 64 elements
+
+  OMNI_LANE_FN const W* weight_at(int64_t i) const {
+    if constexpr (__is_same(W, Nothing)) return weight;
+    return weight + i;
+  }
+};
+
+// visit(chunks, index of the first element, elements that count) for the whole chunks and, through copies, for the last one.
+template <typename H, typename W, typename Visit>
+OMNI_LANE_FN void for_chunks(const RmsnormRow* row, const Visit& visit) {
+  const auto* h = static_cast<const H*>(row->residual != nullptr ? row->residual : row->x);
+  const auto* weight = static_cast<const W*>(row->weight);
+  const int64_t n = row->n, whole = n / kChunk * kChunk;
+  const F32 r = splat(row->r);
+  const bool two_roundings = row->config->rounding == OMNI_RMSNORM_TWO_ROUNDINGS;
+  const bool from_bf16 = row->config->code_source == OMNI_DTYPE_BF16;
+  visit(Chunks<H, W>{h, weight, whole, r, two_roundings, from_bf16}, int64_t{0}, whole);
+  if (whole == n) return;
+  const LastChunk<H> last(h + whole, n - whole);
+  if constexpr (__is_same(W, Nothing)) {
+    visit(Chunks<H, W>{last.v, weight, kChunk, r, two_roundings, from_bf16}, whole, n - whole);
+  } else {
+    const LastChunk<W> last_weight(weight + whole, n - whole);
+    visit(Chunks<H, W>{last.v, last_weight.v, kChunk, r, two_roundings, from_bf16}, whole, n - whole);
+  }
+}
+
+template <typename H, typename W, typename Y>
+[[gnu::noinline]] void scale_chunks(const Chunks<H, W>& chunks, Y* y) {
+  constexpr Order order = order_of<H, W, Y>();
+  const F32 r = chunks.r;
+  const bool two_roundings = chunks.two_roundings;
+  for (int64_t i = 0; i < chunks.n; i += kChunk) {
+    store64<order>(y + i, scaled<order>(chunks.h + i, chunks.weight_at(i), r, two_roundings));
+  }
+}
+
+template <typename H, typename W, typename Y>
+void scale(const RmsnormRow* row) {
+  auto* y = static_cast<Y*>(row->y);
+  for_chunks<H, W>(row, [&](const Chunks<H, W>& chunks, int64_t at, int64_t count) {
+    if (count == chunks.n) {
+      scale_chunks<H, W>(chunks, y + at);
+      return;
+    }
+    Y last[kChunk];
+    scale_chunks<H, W>(chunks, last);
+    __builtin_memcpy(y + at, last, static_cast<size_t>(count) * sizeof(Y));
+  });
+}
+
+// y is computed twice, which is cheaper than keeping it: once for the largest, once for the codes.
+template <typename H, typename W>
+OMNI_LANE_FN Vectors code_values(const Chunks<H, W>& chunks, int64_t i) {
+  Vectors y = scaled<order_of<H, W>()>(chunks.h + i, chunks.weight_at(i), chunks.r, chunks.two_roundings);
+  if (chunks.codes_from_bf16) {
+    for (int j = 0; j < 4; ++j) y.v[j] = round_to_bf16(y.v[j]);
+  }
+  return y;
+}
+
+template <typename H, typename W>
+[[gnu::noinline]] uint32_t largest_of_chunks(const Chunks<H, W>& chunks) {
+  U32 most[4] = {splat_bits(0), splat_bits(0), splat_bits(0), splat_bits(0)};
+  for (int64_t i = 0; i < chunks.n; i += kChunk) {
+    const Vectors y = code_values<H, W>(chunks, i);
+    for (int j = 0; j < 4; ++j) most[j] = max(most[j], as_bits(abs(y.v[j])));
+  }
+  return largest(max(max(most[0], most[1]), max(most[2], most[3])));
+}
+
+template <typename H, typename W>
+[[gnu::noinline]] void code_chunks(const Chunks<H, W>& chunks, F32 inverse, int8_t* codes) {
+  for (int64_t i = 0; i < chunks.n; i += kChunk) {
+    Vectors y = code_values<H, W>(chunks, i);
+    for (int j = 0; j < 4; ++j) y.v[j] = y.v[j] * inverse;
+    store64<order_of<H, W>()>(codes + i, y);
+  }
+}
+
+template <typename H, typename W>
+void scale_to_codes(const RmsnormRow* row) {
+  auto* codes = static_cast<int8_t*>(row->y);
+  uint32_t most = 0;
+  for_chunks<H, W>(row, [&](const Chunks<H, W>& chunks, int64_t, int64_t) {
+    const uint32_t found = largest_of_chunks<H, W>(chunks);
+    most = found > most ? found : most;
+  });
+  const RowScale scale = row_scale(most);
+  *row->scale = scale.scale;
+  if (!scale.finite) {
+    __builtin_memset(codes, 0, static_cast<size_t>(row->n));
+    return;
+  }
+  const F32 inverse = splat(scale.inverse);
+  for_chunks<H, W>(row, [&](const Chunks<H, W>& chunks, int64_t at, int64_t count) {
+    if (count == chunks.n) {
+      code_chunks<H, W>(chunks, inverse, codes + at);
+      return;
+    }
+    int8_t last[kChunk];
+    code_chunks<H, W>(chunks, inverse, last);
+    __builtin_memcpy(codes + at, last, static_cast<size_t>(count));
+  });
+}
+
+// --- choosing
+// ---------------------------------------------------------------------------------------------------------------------
+
+template <typename X>
+auto measure_of(uint16_t residual_type) {
+  if (residual_type == OMNI_DTYPE_NONE) return measure<X, Nothing>;
+  return residual_type == OMNI_DTYPE_F32 ? measure<X, float> : measure<X, uint16_t>;
+}
+
+template <typename H, typename W>
+auto scale_of(uint16_t y_type) {
+  if (y_type == OMNI_DTYPE_S8) return scale_to_codes<H, W>;
+  return y_type == OMNI_DTYPE_F32 ? scale<H, W, float> : scale<H, W, uint16_t>;
+}
+
+template <typename H>
+auto scale_of_weight(const RmsnormConfig& config) {
+  if (config.weight_type == OMNI_DTYPE_NONE) return scale_of<H, Nothing>(config.y_type);
+  return config.weight_type == OMNI_DTYPE_F32 ? scale_of<H, float>(config.y_type) : scale_of<H, uint16_t>(config.y_type);
+}
+
+RmsnormSteps rmsnorm_steps(const RmsnormConfig& config) {
+  RmsnormSteps steps;
+  steps.measure =
+      config.x_type == OMNI_DTYPE_F32 ? measure_of<float>(config.residual_type) : measure_of<uint16_t>(config.residual_type);
+  steps.scale = config.h_type() == OMNI_DTYPE_F32 ? scale_of_weight<float>(config) : scale_of_weight<uint16_t>(config);
+  return steps;
+}
+
+}  // namespace
+}  // namespace okl

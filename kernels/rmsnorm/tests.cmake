@@ -1,0 +1,1 @@
+omni_test(NAME rmsnorm_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/rmsnorm/rmsnorm_test.cc)
