@@ -25,6 +25,7 @@ enum class Numerics : uint8_t {
 
 struct LinearKernel;     // kernels/gemv/linear_kernel.h
 struct ExactKernel;      // kernels/gemm/exact_kernel.h
+struct DenseKernel;      // kernels/gemm/dense_kernel.h
 struct PackKernel;       // kernels/repack/pack_kernel.h
 struct DequantKernel;    // kernels/dequant/dequant_kernel.h
 struct QuantizeKernel;   // kernels/quantize
@@ -43,6 +44,14 @@ struct LinearImplementation {
 template <omni_format weights>
 struct LinearImplementation<Numerics::kExact, weights> {
   using type = ExactKernel;
+};
+template <omni_format weights>
+struct LinearImplementation<Numerics::kDense, weights> {
+  using type = DenseKernel;
+};
+template <>
+struct LinearImplementation<Numerics::kGroup, OMNI_FORMAT_W8S> {
+  using type = DenseKernel;
 };
 
 // The type of a row's implementation object.

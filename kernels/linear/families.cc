@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kernels/format/format.h"
+#include "kernels/gemm/dense_plan.h"
 #include "kernels/gemm/exact_plan.h"
 #include "kernels/gemv/tg4_plan.h"
 #include "kernels/linear/linear_plan.h"
@@ -26,6 +27,7 @@ struct Family {
 
 constexpr Family families[] = {
     {Numerics::kGroup, OMNI_FORMAT_TG4, OMNI_DTYPE_BF16, &make<Tg4Plan>},
+    {Numerics::kGroup, OMNI_FORMAT_W8S, OMNI_DTYPE_BF16, &make<DensePlan>},
     {Numerics::kTorch, OMNI_FORMAT_TG4, OMNI_DTYPE_BF16, &make<Tg4Plan>},
     {Numerics::kTorch, OMNI_FORMAT_TG4, OMNI_DTYPE_F32, &make<Tg4Plan>},
     {Numerics::kExact, OMNI_FORMAT_W4S, OMNI_DTYPE_BF16, &make<ExactPlan>},
@@ -34,6 +36,10 @@ constexpr Family families[] = {
     {Numerics::kExact, OMNI_FORMAT_W8S, OMNI_DTYPE_BF16, &make<ExactPlan>},
     {Numerics::kExact, OMNI_FORMAT_W8S, OMNI_DTYPE_F32, &make<ExactPlan>},
     {Numerics::kExact, OMNI_FORMAT_W8S, OMNI_DTYPE_S8, &make<ExactPlan>},
+    {Numerics::kDense, OMNI_FORMAT_W16, OMNI_DTYPE_BF16, &make<DensePlan>},
+    {Numerics::kDense, OMNI_FORMAT_W16, OMNI_DTYPE_F32, &make<DensePlan>},
+    {Numerics::kDense, OMNI_FORMAT_W32, OMNI_DTYPE_BF16, &make<DensePlan>},
+    {Numerics::kDense, OMNI_FORMAT_W32, OMNI_DTYPE_F32, &make<DensePlan>},
 };
 
 std::string formats_of(Numerics numerics) {
