@@ -25,7 +25,7 @@ void GroupTg4Avx2::emit_pair(int pass, int pair) {
       for (int v = 0; v < kVectors; ++v) {
         widen(v);
         for (int row = 0; row < config_.rows; ++row) {
-          vbroadcastss(ymm_x, ptr[reg_x + (input * config_.rows + row) * 4]);
+          vbroadcastss(ymm_x, ptr[reg_x + x_offset(row, input)]);
           vfmadd231ps(d(row, half, v), ymm_w, ymm_x);
         }
       }

@@ -36,11 +36,6 @@ class GroupTg4Avx512Bf16 final : public GroupTg4Avx512 {
   void load_constants() override;
   void emit_pair(int, int pair) override;
   bool has_bf16_convert() const override { return true; }
-  void unpack_split(int pair);
-  void unpack_tail(int pair);
-
-  const Xbyak::Zmm zmm_low_channels = Xbyak::Zmm(30);   // VPERMB index: channels 0..15 (and 32..47) of an input pair
-  const Xbyak::Zmm zmm_high_channels = Xbyak::Zmm(31);  // channels 16..31 (and 48..63)
 };
 
 // AVX-512 F/BW/DQ/VL: the same chain as two FMAs, the odd input first.

@@ -104,6 +104,12 @@ void LinearTg4::advance_block() {
   if (has_residual()) add(reg_residual, kBlockChannels * residual_bytes());
 }
 
+int LinearTg4::x_offset(int row, int element) const {
+  const int64_t offset = row * (config_.padded_k() / 2) * x_form_bytes_per_pair_ + int64_t{4} * element;
+  if (offset > INT32_MAX) throw Xbyak::Error(Xbyak::ERR_OFFSET_IS_TOO_BIG);
+  return static_cast<int>(offset);
+}
+
 void LinearTg4::prefetch_codes(int pair) {
   constexpr int kAhead = 4096, kLine = 64;
   const int offset = pair * 2 * row_bytes();

@@ -32,8 +32,11 @@ class LinearTg4 : public Generator {
   int scale_bytes() const { return config_.scale_type == OMNI_DTYPE_F32 ? 4 : 2; }
   int y_bytes() const { return config_.y_type == OMNI_DTYPE_F32 ? 4 : 2; }
   int residual_bytes() const { return config_.residual_type == OMNI_DTYPE_F32 ? 4 : 2; }
-  int x_bytes_per_pair() const { return x_form_bytes_per_pair_ * config_.rows; }
+  int x_bytes_per_pair() const { return x_form_bytes_per_pair_; }
   void set_x_form(XForm form) { x_form_bytes_per_pair_ = form == XForm::kPairs ? 4 : 8; }
+  int stack_bytes() const { return stack_bytes_; }
+  // Byte offset of a pair of inputs (kPairs) or of one input (kFloats) in row `row` of the prepared rows.
+  int x_offset(int row, int element) const;
   // Asks for the codes that a forward stream will need 4 KiB later. The hardware prefetcher stops at page ends and cannot run ahead
   // of a loop that is busy: one row of 13312x2048 on two cores of Emerald Rapids takes 830 us without and 600 with (VDPBF16PS).
   void prefetch_codes(int pair);

@@ -28,6 +28,9 @@ class LinearTg4Avx512 : public LinearTg4 {
   void load_fp32_table();
   // w(i) = fp32 (q - 8) of input `input` after reg_codes, 16 channels each.
   void unpack_to_fp32(int input);
+  // w(i) = bf16 (q - 8) of inputs 2 * pair and 2 * pair + 1, one pair a dword; takes zmm30, zmm31 and the table. Needs VBMI.
+  void load_pair_tables();
+  void unpack_to_pairs(int pair);
   // Scale and zero of 16 channels as fp32, masked channels +0. The four registers must differ.
   void load_scales(int i, const Xbyak::Zmm& scale, const Xbyak::Zmm& zero, const Xbyak::Zmm& tmp0, const Xbyak::Zmm& tmp1);
   // Asks for the scales of the current group of `blocks` blocks, `blocks_ahead` further on: they are 256 bytes every N * 4, too
@@ -41,6 +44,11 @@ class LinearTg4Avx512 : public LinearTg4 {
   virtual bool has_bf16_convert() const { return false; }
 
  private:
+  const Xbyak::Zmm zmm_low_channels = Xbyak::Zmm(30);   // VPERMB index: channels 0..15 (and 32..47) of an input pair
+  const Xbyak::Zmm zmm_high_channels = Xbyak::Zmm(31);  // channels 16..31 (and 48..63)
+
+  void unpack_split_pairs(int pair);
+  void unpack_tail_pairs(int pair);
   void store_bf16(const Xbyak::Zmm& c, int i, const Xbyak::Zmm& tmp);
 };
 

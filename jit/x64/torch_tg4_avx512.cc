@@ -34,7 +34,7 @@ void TorchTg4Avx512::emit_input(int input) {
   for (int i = 0; i < vectors(); ++i) vfmadd213ps(w(i), scale(i), zero(i));
   for (int row = 0; row < config_.rows; ++row) {
     const Xbyak::Zmm x(row % 2 == 0 ? zmm_x.getIdx() : 30);
-    vbroadcastss(x, ptr[reg_x + (input * config_.rows + row) * 4]);
+    vbroadcastss(x, ptr[reg_x + x_offset(row, input)]);
     for (int i = 0; i < vectors(); ++i) vfmadd231ps(c(row, i), w(i), x);
   }
 }

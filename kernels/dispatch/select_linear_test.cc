@@ -27,7 +27,7 @@ TEST(SelectLinear, BestRowOfEachMachine) {
   EXPECT_EQ(chosen(kHaswell, false), "gemv_group_bf16_tg4_1x64_avx2");
   EXPECT_EQ(chosen(kHaswell, true), "gemm_group_bf16_tg4_2x64_avx2");
   EXPECT_EQ(chosen(kSkylakeX, false), "gemv_group_bf16_tg4_1x128_avx512f");
-  EXPECT_EQ(chosen(kSkylakeX, true), "gemm_group_bf16_tg4_16x64_avx512f");
+  EXPECT_EQ(chosen(kSkylakeX, true), "gemm_group_bf16_tg4_6x64_avx512f");
   EXPECT_EQ(chosen(kCooperLake, false), "gemv_group_bf16_tg4_1x128_avx512f");
   EXPECT_EQ(chosen(kZen4, false), "gemv_group_bf16_tg4_1x64_avx512bf16");
   EXPECT_EQ(chosen(kZen4, true), "gemm_group_bf16_tg4_6x64_avx512bf16");
@@ -35,7 +35,7 @@ TEST(SelectLinear, BestRowOfEachMachine) {
 
 TEST(SelectLinear, SlowBf16DotLosesToFma) {
   EXPECT_EQ(chosen(kZen4, false, Numerics::kGroup, OMNI_TRAIT_SLOW_BF16_DOT), "gemv_group_bf16_tg4_1x128_avx512f");
-  EXPECT_EQ(chosen(kZen4, true, Numerics::kGroup, OMNI_TRAIT_SLOW_BF16_DOT), "gemm_group_bf16_tg4_16x64_avx512f");
+  EXPECT_EQ(chosen(kZen4, true, Numerics::kGroup, OMNI_TRAIT_SLOW_BF16_DOT), "gemm_group_bf16_tg4_6x64_avx512f");
 }
 
 TEST(SelectLinear, ClassTorch) {

@@ -50,7 +50,7 @@ TEST(LinearAbi, EveryRowKeepsTheCallersState) {
       const bool tail = n < 64;
       const auto& tg4 = static_cast<const Tg4Plan&>(*plan);
       const LinearCodeSet::Entry& entry = tg4.code_for(1).entry(1, tail);
-      const WorkspaceLayout layout(tg4.config(), tg4.code_for(1).kernel().x_form);
+      const WorkspaceLayout layout = tg4.code_for(1).workspace(1, tg4.config());
       LinearTile tile{};
       tile.codes = problem.codes.data();
       tile.scales = problem.scales.data();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract between the linear driver and its kernels: y[m][n0, n1) = x * W^T on one row tile.
+// The contract between the linear driver and its kernels (large batches: panel_kernel.h): y[m][n0, n1) = x * W^T on one row tile.
 //
 // A kernel works on whole 64-channel blocks (or the one tail block of 16, 32 or 48 channels) of `tg4` weights and on `rows` rows
 // of x that prepare.h has laid out. It never allocates, threads, prints or keeps state. docs/numerics.md fixes every rounding.
@@ -14,10 +14,10 @@ namespace okl {
 
 inline constexpr int kBlockChannels = 64;
 
-// How prepare lays out the rows of one tile; both hold pad32(K) inputs, zeros beyond K.
+// The elements of prepared rows: [rows][pad32(K)], zeros beyond K.
 enum class XForm : uint8_t {
-  kPairs,  // bf16 pairs: uint32 [pad32(K)/2][rows], input 2j in the low half, 2j+1 in the high one
-  kFloats  // fp32 [pad32(K)][rows]
+  kPairs,  // bf16: a dword is a pair, input 2j in the low half, 2j+1 in the high one
+  kFloats  // fp32
 };
 
 // Everything a generator specialises on: the whole of it is the cache key, so no padding.
@@ -67,11 +67,15 @@ struct LinearCode {
   size_t bytes = 0;  // of machine code, 0 for a compiled kernel
 };
 
+struct PanelKernel;  // panel_kernel.h
+
 struct LinearKernel {
   XForm x_form;
   uint8_t max_rows;
   // The code for one configuration under the row's name; run == nullptr when executable memory is refused.
   LinearCode (*make)(const LinearConfig& config, std::string_view name);
+  // What serves batches that fill several tiles; nullptr: tile by tile.
+  const PanelKernel* panel = nullptr;
 };
 
 }  // namespace okl

@@ -142,10 +142,12 @@ TEST_P(LinearRow, EverySplitOfChannels) {
   const std::vector<uint32_t> expected = problem.expected();
   const PlanPointer plan = make_plan(problem, name());
   ASSERT_NE(plan, nullptr);
-  GuardedBuffer workspace = make_workspace(*plan, shape.m, Flush::kBack);
+  GuardedBuffer workspace = make_workspace(*plan, shape.m, Flush::kBack), scratch = make_scratch(*plan, shape.m, Flush::kBack);
   omni_linear_args args = problem.args();
   args.workspace = workspace.data();
   args.workspace_bytes = workspace.size();
+  args.scratch = scratch.data();
+  args.scratch_bytes = scratch.size();
   ASSERT_EQ(omni_prepare(plan.get(), &args), OMNI_OK) << omni_last_error();
   std::mt19937_64 random(11);
   for (int round = 0; round < 30; ++round) {

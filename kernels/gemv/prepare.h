@@ -1,39 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays out the rows of x for the kernels: scrub, widen or pair up, interleave the rows of a tile, sum each group.
+// Lays out the rows of x for the kernels: scrub, widen, cut into chunks along K, sum each group.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/gemv/linear_kernel.h"
+#include "kernels/gemv/prepare_kernel.h"
 
 namespace okl {
 
-// m rows are cut into ceil(m / max_rows) tiles whose sizes differ by at most one: 16 rows are 6 + 5 + 5, never 6 + 6 + 4.
+// m rows are cut into ceil(m / max_rows) tiles whose sizes differ by at most one, the larger ones first: 16 rows are 6 + 5 + 5,
+// never 6 + 6 + 4.
 struct RowTiles {
-  uint32_t m, tiles;
-  RowTiles(uint32_t rows, uint32_t max_rows) : m(rows), tiles((rows + max_rows - 1) / max_rows) {}
-  uint32_t first(uint32_t tile) const { return static_cast<uint32_t>(uint64_t{m} * tile / tiles); }
-  uint32_t rows(uint32_t tile) const { return first(tile + 1) - first(tile); }
+  uint32_t m, tiles, large;  // `large` tiles of largest() rows, then tiles of one less
+  RowTiles(uint32_t rows, uint32_t max_rows)
+      : m(rows), tiles((rows + max_rows - 1) / max_rows), large(tiles == 0 ? 0 : m - smaller() * tiles) {}
+  uint32_t smaller() const { return largest() - 1; }
+  uint32_t largest() const { return tiles == 0 ? 1 : (m + tiles - 1) / tiles; }
+  uint32_t first(uint32_t tile) const { return tile * smaller() + (tile < large ? tile : large); }
+  uint32_t rows(uint32_t tile) const { return tile < large ? largest() : smaller(); }
 };
 
-// The workspace: the panels of all tiles, then the group sums of all tiles. Row counts do not change the size of a row's share.
+// The workspace: x in chunks along K, then the group sums of all tiles.
+//
+//   x      [ceil(pad32(K) / chunk)][m][chunk]   a row of a chunk is contiguous: bf16 or fp32, zeros up to pad32(K)
+//   sums   [tile][ceil(K / g)][rows of the tile]   fp32; none in class torch
+//
+// Kernels that go through all of K a tile at a time have one chunk. The size of a row's share does not depend on m.
 struct WorkspaceLayout {
-  size_t row_bytes;  // of a panel: pad32(K) inputs, a multiple of 64
-  size_t sum_bytes;  // of one row: ceil(K / g) floats, 0 in class torch
+  int64_t chunk;         // inputs
+  size_t element_bytes;  // 2 (kPairs) or 4 (kFloats)
+  size_t row_bytes;      // of x in all chunks, a multiple of 64
+  size_t sum_bytes;      // of one row
 
-  WorkspaceLayout(const LinearConfig& config, XForm form)
-      : row_bytes(static_cast<size_t>(config.padded_k()) * (form == XForm::kPairs ? 2 : 4)),
+  WorkspaceLayout(const LinearConfig& config, XForm form, int64_t chunk_inputs)
+      : chunk(chunk_inputs),
+        element_bytes(form == XForm::kPairs ? 2 : 4),
+        row_bytes(static_cast<size_t>((config.padded_k() + chunk - 1) / chunk * chunk) * element_bytes),
         sum_bytes(config.numerics == Numerics::kGroup ? static_cast<size_t>(config.groups()) * 4 : 0) {}
   size_t total(uint32_t m) const { return (row_bytes + sum_bytes) * m; }
-  size_t panel(uint32_t first_row) const { return row_bytes * first_row; }
+  size_t row_stride() const { return static_cast<size_t>(chunk) * element_bytes; }  // inside a chunk
+  size_t x(uint32_t m, int64_t chunk_index, uint32_t row) const {
+    return (static_cast<size_t>(chunk_index) * m + row) * row_stride();
+  }
   size_t sums(uint32_t m, uint32_t first_row) const { return row_bytes * m + sum_bytes * first_row; }
 };
 
 struct PrepareArgs {
+  const PrepareKernel* kernel;
   const LinearConfig* config;  // k, group and numerics are read
   XForm form;
-  uint32_t m, max_rows;
+  int64_t chunk;
+  uint32_t m;
+  RowTiles tiles;
   omni_dtype x_type;
   const void* x;
   int64_t ldx;

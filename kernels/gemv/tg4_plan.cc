@@ -5,12 +5,10 @@
 #include <utility>
 
 #include "kernels/format/tg4.h"
-#include "kernels/linear/channel_mask.h"
+#include "kernels/gemv/tg4_run.h"
 
 namespace okl {
 namespace {
-
-int64_t element_bytes(uint16_t type) { return type == OMNI_DTYPE_F32 ? 4 : 2; }
 
 LinearConfig base_config(const LinearFacts& facts) {
   LinearConfig config{};
@@ -24,81 +22,60 @@ LinearConfig base_config(const LinearFacts& facts) {
   return config;
 }
 
-// What every call of one run shares.
-struct RunView {
-  const omni_layout& weights;
-  const omni_linear_args& args;
-  const LinearCodeSet& code;
-  const WorkspaceLayout workspace;
-  const RowTiles tiles;
-  const int64_t scale_bytes, y_bytes, residual_bytes;
-
-  RunView(const Tg4Plan& plan, const omni_linear_args& args_in)
-      : weights(plan.facts.weights),
-        args(args_in),
-        code(plan.code_for(args_in.m)),
-        workspace(plan.config(), code.kernel().x_form),
-        tiles(args_in.m, code.max_rows()),
-        scale_bytes(2 * element_bytes(plan.config().scale_type)),
-        y_bytes(element_bytes(plan.config().y_type)),
-        residual_bytes(element_bytes(plan.config().residual_type)) {}
-};
-
-void call_tile(const RunView& view, uint32_t tile_index, int64_t block, int64_t blocks, uint64_t channels) {
-  const omni_linear_args& args = view.args;
-  const omni_layout& weights = view.weights;
-  const uint32_t first_row = view.tiles.first(tile_index);
-  const bool tail = tg4::block_width(weights.n, block) != tg4::kBlock;
-  const LinearCodeSet::Entry& entry = view.code.entry(view.tiles.rows(tile_index), tail);
-  const auto* workspace = static_cast<const uint8_t*>(args.workspace);
-  const int64_t channel = block * kBlockChannels;
-
-  LinearTile tile;
-  tile.codes = static_cast<const uint8_t*>(args.codes) + tg4::block_offset(weights.n, weights.k, block);
-  tile.scales = static_cast<const uint8_t*>(args.scales) + channel * view.scale_bytes;
-  tile.scale_stride = weights.n * view.scale_bytes;
-  tile.x = workspace + view.workspace.panel(first_row);
-  tile.sums = reinterpret_cast<const float*>(workspace + view.workspace.sums(args.m, first_row));
-  tile.ldy = args.ldy * view.y_bytes;
-  tile.y = static_cast<uint8_t*>(args.y) + first_row * tile.ldy + channel * view.y_bytes;
-  tile.bias = args.bias == nullptr ? nullptr : args.bias + channel;
-  tile.ld_residual = args.ld_residual * view.residual_bytes;
-  tile.residual = args.residual == nullptr
-                      ? nullptr
-                      : static_cast<const uint8_t*>(args.residual) + first_row * tile.ld_residual + channel * view.residual_bytes;
-  tile.channels = channels;
-  tile.blocks = blocks;
-  tile.config = &entry.config;
-  entry.run(&tile);
-}
-
 }  // namespace
 
 bool LinearCodeSet::make(const KernelRow& row, const LinearConfig& base, int64_t n, uint32_t max_m) {
   row_ = &row;
-  const bool has_full = tg4::blocks(n) > 0 && tg4::block_width(n, 0) == tg4::kBlock;
-  const int64_t last_width = tg4::blocks(n) > 0 ? tg4::block_width(n, tg4::blocks(n) - 1) : tg4::kBlock;
-  uint32_t needed = 0;  // bit r: some m up to max_m has a tile of r rows
-  // From max_rows^2 rows on every tile has max_rows or one less.
-  for (uint32_t m = 1; m <= std::min(max_m, max_rows() * max_rows()); ++m) {
-    const RowTiles tiles(m, max_rows());
-    for (uint32_t tile = 0; tile < tiles.tiles; ++tile) needed |= 1U << tiles.rows(tile);
+  uint32_t tile_sizes = 0, panel_sizes = 0;  // bit r: some m up to max_m has a tile of r rows
+  // From max_rows^2 rows on every tile has max_rows or one less, and the largest has max_rows.
+  const uint32_t enough = kMostTileRows * kMostTileRows + (kernel().panel != nullptr ? kernel().panel->from_rows : 0);
+  for (uint32_t m = 1; m <= std::min(max_m, enough); ++m) {
+    const RowTiles cut = tiles(m);
+    if (uses_panel(m)) {
+      panel_sizes |= 1U << cut.largest();
+    } else {
+      tile_sizes |= 1U << cut.rows(0) | 1U << cut.rows(cut.tiles - 1);
+    }
   }
-  for (uint32_t rows = 1; rows <= max_rows(); ++rows) {
-    if ((needed >> rows & 1) == 0) continue;
-    for (const bool tail : {false, true}) {
-      if (tail ? last_width == tg4::kBlock : !has_full) continue;
-      Entry& entry = entries_[rows][tail ? 1 : 0];
-      entry.config = base;
-      entry.config.rows = static_cast<uint8_t>(rows);
-      entry.config.block_width = static_cast<uint8_t>(tail ? last_width : tg4::kBlock);
-      const LinearCode code = kernel().make(entry.config, row.name);
-      if (code.run == nullptr) return false;
-      entry.run = code.run;
-      code_bytes_ += code.bytes;
+  int64_t widths[2] = {};
+  const int64_t blocks = tg4::blocks(n);
+  if (blocks > 0 && tg4::block_width(n, 0) == tg4::kBlock) widths[0] = tg4::kBlock;
+  if (blocks > 0 && tg4::block_width(n, blocks - 1) != tg4::kBlock) widths[1] = tg4::block_width(n, blocks - 1);
+  for (uint32_t rows = 1; rows <= kMostTileRows; ++rows) {
+    for (const int64_t width : widths) {
+      if (width == 0) continue;
+      if ((tile_sizes >> rows & 1) != 0 && !make_tile(base, rows, width)) return false;
+      if ((panel_sizes >> rows & 1) != 0 && !make_panel(base, rows, width)) return false;
     }
   }
   return true;
+}
+
+bool LinearCodeSet::make_tile(const LinearConfig& base, uint32_t rows, int64_t width) {
+  Entry& entry = entries_[rows][width == tg4::kBlock ? 0 : 1];
+  entry.config = base;
+  entry.config.rows = static_cast<uint8_t>(rows);
+  entry.config.block_width = static_cast<uint8_t>(width);
+  const LinearCode code = kernel().make(entry.config, row_->name);
+  entry.run = code.run;
+  code_bytes_ += code.bytes;
+  return code.run != nullptr;
+}
+
+bool LinearCodeSet::make_panel(const LinearConfig& base, uint32_t rows, int64_t width) {
+  PanelConfig config{};
+  config.scale_type = base.scale_type;
+  config.y_type = base.y_type;
+  config.residual_type = base.residual_type;
+  config.epilogue = base.epilogue;
+  config.numerics = base.numerics;
+  config.rows = static_cast<uint8_t>(rows);
+  config.block_width = static_cast<uint8_t>(width);
+  config.long_groups = base.numerics == Numerics::kGroup && base.group > kPanelInputs ? 1 : 0;
+  const PanelCode code = kernel().panel->make(config, row_->name);
+  panels_[rows][width == tg4::kBlock ? 0 : 1] = code.run;
+  code_bytes_ += code.bytes;
+  return code.run != nullptr;
 }
 
 Tg4Plan::Tg4Plan(LinearFacts query) : LinearPlan(std::move(query)), config_(base_config(facts)) {}
@@ -107,28 +84,21 @@ bool Tg4Plan::adopt(const KernelRow& row, bool many) {
   return (many ? many_ : one_).make(row, config_, facts.weights.n, many ? facts.max_m : 1);
 }
 
-size_t Tg4Plan::prepared_bytes(uint32_t m) const {
-  return (WorkspaceLayout(config_, code_for(m).kernel().x_form).total(m) + 63) / 64 * 64;
-}
+size_t Tg4Plan::prepared_bytes(uint32_t m) const { return (code_for(m).workspace(m, config_).total(m) + 63) / 64 * 64; }
+
+size_t Tg4Plan::scratch_bytes(uint32_t m) const { return tg4_scratch_bytes(code_for(m), config_, m); }
 
 void Tg4Plan::prepare(const omni_linear_args& args, uint32_t first_unit, uint32_t last_unit) const {
   const LinearCodeSet& code = code_for(args.m);
-  prepare_rows({&config_, code.kernel().x_form, args.m, code.max_rows(), facts.x_type, args.x, args.ldx, args.k_permutation,
-                static_cast<uint8_t*>(args.workspace)},
+  const RowTiles tiles = code.tiles(args.m);
+  prepare_rows({&prepare_portable, &config_, code.kernel().x_form, code.workspace(args.m, config_).chunk, args.m, tiles,
+                facts.x_type, args.x, args.ldx, args.k_permutation, static_cast<uint8_t*>(args.workspace)},
                first_unit, last_unit);
 }
 
-void Tg4Plan::compute(const omni_linear_args& args, uint32_t first_unit, uint32_t last_unit, int64_t n0, int64_t n1, void*) const {
-  const RunView view(*this, args);
-  const int64_t n = facts.weights.n;
-  for (int64_t block = n0 / kBlockChannels; block * kBlockChannels < n1;) {
-    const uint64_t channels = wanted_channels(block, n0, n1);
-    int64_t blocks = 1;
-    // One tile streams through whole blocks in one call; more tiles come back to a block while it is in the cache.
-    if (last_unit - first_unit == 1 && channels == kAllChannels) blocks = std::min(n1, n) / kBlockChannels - block;
-    for (uint32_t tile = first_unit; tile < last_unit; ++tile) call_tile(view, tile, block, blocks, channels);
-    block += blocks;
-  }
+void Tg4Plan::compute(const omni_linear_args& args, uint32_t first_unit, uint32_t last_unit, int64_t n0, int64_t n1,
+                      void* scratch) const {
+  run_tg4(*this, args, first_unit, last_unit, n0, n1, scratch);
 }
 
 }  // namespace okl

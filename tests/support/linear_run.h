@@ -39,6 +39,13 @@ inline GuardedBuffer make_workspace(const omni_plan& plan, uint32_t m, Flush flu
   return GuardedBuffer(bytes, flush, 64, 0xFF);
 }
 
+// Scratch of one portion between guards, poisoned with NaN.
+inline GuardedBuffer make_scratch(const omni_plan& plan, uint32_t m, Flush flush) {
+  size_t bytes = 0;
+  EXPECT_EQ(omni_scratch_size(&plan, m, &bytes), OMNI_OK);
+  return GuardedBuffer(bytes, flush, 64, 0xFF);
+}
+
 // The first element that differs, or "".
 inline std::string first_difference(const LinearCase& problem, const std::vector<uint32_t>& expected) {
   const std::vector<uint32_t> actual = problem.actual();
