@@ -12,6 +12,7 @@
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/machine.h"
 #include "kernels/cpu/settings.h"
+#include "kernels/fast/fast_plan.h"
 #include "kernels/gemv/bf16_self_test.h"
 #include "kernels/linear/linear_plan.h"
 #include "kernels/parallel/split.h"
@@ -101,11 +102,13 @@ omni_status omni_select(const omni_linear_query* query, omni_plan** plan) {
   if (omni_status status = ensure_initialised(); status != OMNI_OK) return status;
   if (omni_status status = check_query(*query); status != OMNI_OK) return status;
   try {
-    omni_status status = OMNI_OK;
-    std::unique_ptr<LinearPlan> made = make_linear_plan(facts_of(*query), &status);
-    if (made == nullptr) return status;
     SelectionMachine machine;
-    if (status = selection_machine(*query, &machine); status != OMNI_OK) return status;
+    omni_status status = selection_machine(*query, &machine);
+    if (status != OMNI_OK) return status;
+    LinearFacts facts = facts_of(*query);
+    serve_fast_by_promised_class(&facts, machine);
+    std::unique_ptr<LinearPlan> made = make_linear_plan(std::move(facts), &status);
+    if (made == nullptr) return status;
     if (status = made->make(machine); status != OMNI_OK) return status;
     *plan = made.release();
     return succeed();

@@ -23,6 +23,9 @@ inline constexpr IsaMask kIsaAvx512Bf16Tier = kIsaAvx512Tier | OMNI_ISA_AVX512VB
 
 // What a process may use only with Linux's permission: see amx.h.
 inline constexpr IsaMask kIsaAmxBits = OMNI_ISA_AMX_TILE | OMNI_ISA_AMX_INT8 | OMNI_ISA_AMX_BF16;
+// Tile kernels also unpack and fold in ZMM; every processor with AMX has AVX-512 with VBMI.
+inline constexpr IsaMask kIsaAmxInt8Tier = kIsaAvx512Tier | OMNI_ISA_AVX512VBMI | OMNI_ISA_AMX_TILE | OMNI_ISA_AMX_INT8;
+inline constexpr IsaMask kIsaAmxBf16Tier = kIsaAvx512Tier | OMNI_ISA_AVX512VBMI | OMNI_ISA_AMX_TILE | OMNI_ISA_AMX_BF16;
 
 // A tier is a name users know and every ISA bit it lets kernels use. Ordered from least to most.
 struct Tier {

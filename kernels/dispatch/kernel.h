@@ -26,6 +26,7 @@ enum class Numerics : uint8_t {
 struct LinearKernel;     // kernels/gemv/linear_kernel.h
 struct ExactKernel;      // kernels/gemm/exact_kernel.h
 struct DenseKernel;      // kernels/gemm/dense_kernel.h
+struct FastKernel;       // kernels/fast/fast_kernel.h
 struct PackKernel;       // kernels/repack/pack_kernel.h
 struct DequantKernel;    // kernels/dequant/dequant_kernel.h
 struct QuantizeKernel;   // kernels/quantize
@@ -52,6 +53,10 @@ struct LinearImplementation<Numerics::kDense, weights> {
 template <>
 struct LinearImplementation<Numerics::kGroup, OMNI_FORMAT_W8S> {
   using type = DenseKernel;
+};
+template <omni_format weights>
+struct LinearImplementation<Numerics::kFast, weights> {
+  using type = FastKernel;
 };
 
 // The type of a row's implementation object.

@@ -2,6 +2,7 @@
 // Which family of kernels computes which combination of numerics class, weights and x.
 #include <string>
 
+#include "kernels/fast/fast_plan.h"
 #include "kernels/format/format.h"
 #include "kernels/gemm/dense_plan.h"
 #include "kernels/gemm/exact_plan.h"
@@ -40,6 +41,8 @@ constexpr Family families[] = {
     {Numerics::kDense, OMNI_FORMAT_W16, OMNI_DTYPE_F32, &make<DensePlan>},
     {Numerics::kDense, OMNI_FORMAT_W32, OMNI_DTYPE_BF16, &make<DensePlan>},
     {Numerics::kDense, OMNI_FORMAT_W32, OMNI_DTYPE_F32, &make<DensePlan>},
+    {Numerics::kFast, OMNI_FORMAT_TG4, OMNI_DTYPE_BF16, &make<FastPlan>},
+    {Numerics::kFast, OMNI_FORMAT_W16, OMNI_DTYPE_BF16, &make<FastPlan>},
 };
 
 std::string formats_of(Numerics numerics) {

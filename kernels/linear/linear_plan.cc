@@ -23,7 +23,8 @@ const char* code_state_text(const KernelRow& row) {
   return jit::code_state() == jit::CodeState::kDoubleMapped ? "jit (double mapping)" : "jit";
 }
 
-// Permission for tiles is asked for when a kernel that needs them is about to be chosen. An emulated profile asks nobody.
+}  // namespace
+
 Selection select_with_permission(const LinearRequest& request, SelectionMachine machine) {
   Selection selection = select_linear(request, machine);
   if (selection.row == nullptr || (selection.row->required & kIsaAmxBits) == 0 || profile_is_set()) return selection;
@@ -34,8 +35,6 @@ Selection select_with_permission(const LinearRequest& request, SelectionMachine 
   machine.amx_refusal = permission.reason;
   return select_linear(request, machine);
 }
-
-}  // namespace
 
 omni_status LinearPlan::make(const SelectionMachine& machine) {
   if (omni_status status = check_facts(); status != OMNI_OK) return status;
@@ -63,6 +62,7 @@ omni_status LinearPlan::choose(const SelectionMachine& machine, bool many) {
   }
   Selection selection = select_with_permission(request, machine);
   if (selection.row == nullptr) return fail(OMNI_ERR_NO_KERNEL, "%s", selection.reason.c_str());
+  if (!facts.remark.empty()) selection.reason += "; " + facts.remark;
   const std::string name(selection.row->name);
   if (!adopt(*selection.row, many)) return fail(OMNI_ERR_JIT, "%s could not be generated", name.c_str());
   if (const IsaMask missing = selection.row->required & ~hardware_isa(); missing != 0) {

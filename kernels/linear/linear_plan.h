@@ -22,6 +22,7 @@ struct LinearFacts {
   uint32_t max_m;
   uint32_t max_threads;  // never 0
   std::string kernel;    // a name to force, or ""
+  std::string remark;    // what the reasons of the plan also say, or ""
 
   bool has(uint32_t epilogue_bit) const { return (epilogue & epilogue_bit) != 0; }
 };
@@ -78,6 +79,10 @@ class LinearPlan : public omni_plan {
   IsaMask allowed_isa_ = 0;
   std::string not_runnable_;  // why the hardware cannot run it (a profile was emulated), "" when it can
 };
+
+// select_linear(), with permission for tiles asked for when a kernel that needs them is about to be chosen: refused, it chooses
+// again without them, and the reason and the trace say why. An emulated profile asks nobody.
+Selection select_with_permission(const LinearRequest& request, SelectionMachine machine);
 
 // The family that computes a query, made but not yet chosen for; nullptr with *status set when there is none.
 std::unique_ptr<LinearPlan> make_linear_plan(LinearFacts facts, omni_status* status);
