@@ -1,0 +1,5 @@
+omni_test(NAME amx_hazard_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/linear/amx_hazard_test.cc LIBRARIES omni_amx_model)
+if(TARGET omni-probe)
+  target_compile_definitions(amx_hazard_test PRIVATE OMNI_PROBE="$<TARGET_FILE:omni-probe>")
+  add_dependencies(amx_hazard_test omni-probe)
+endif()
