@@ -115,6 +115,13 @@ TEST(Registry, EveryRowHasAnImplementationAndASummaryOfOneLine) {
   }
 }
 
+// Nobody has run the AMX rows on a processor with AMX: whoever lists them is told. The remark goes when somebody has.
+TEST(Registry, AmxRowsSayThatTheyWereNotTimed) {
+  for (const KernelRow& row : registry()) {
+    EXPECT_EQ(row.summary.ends_with("; not timed on hardware"), (row.required & kIsaAmxBits) != 0) << row.name;
+  }
+}
+
 // What a row computes. GEMV and GEMM are one operation with tiles for one row and for many.
 auto answer_of(const KernelRow& row) {
   return std::tuple(row.op == Op::kGemv ? Op::kGemm : row.op, row.numerics, row.activation, row.weights);

@@ -18,16 +18,19 @@ struct Question {
   omni_numerics numerics;
   const char* x_name;
   omni_dtype x_type;
+  omni_format weights;
 };
 
-constexpr Question kQuestions[] = {{"group", OMNI_NUMERICS_GROUP, "bf16", OMNI_DTYPE_BF16},
-                                   {"torch", OMNI_NUMERICS_TORCH, "bf16", OMNI_DTYPE_BF16},
-                                   {"torch", OMNI_NUMERICS_TORCH, "f32", OMNI_DTYPE_F32}};
+constexpr Question kQuestions[] = {{"group", OMNI_NUMERICS_GROUP, "bf16", OMNI_DTYPE_BF16, OMNI_FORMAT_TG4},
+                                   {"torch", OMNI_NUMERICS_TORCH, "bf16", OMNI_DTYPE_BF16, OMNI_FORMAT_TG4},
+                                   {"torch", OMNI_NUMERICS_TORCH, "f32", OMNI_DTYPE_F32, OMNI_FORMAT_TG4},
+                                   {"exact", OMNI_NUMERICS_EXACT, "bf16", OMNI_DTYPE_BF16, OMNI_FORMAT_W4S},
+                                   {"fast", OMNI_NUMERICS_FAST, "bf16", OMNI_DTYPE_BF16, OMNI_FORMAT_TG4}};
 
 Choice ask_linear(const Question& question, const tools::Shape& shape, uint32_t m) {
   Choice choice{"linear", question.name, question.x_name, shape, m, kGroup, "", "", ""};
   try {
-    const Plan plan(shape, m, question.numerics, question.x_type, nullptr);
+    const Plan plan(shape, m, question.numerics, question.x_type, nullptr, question.weights);
     const omni_plan_info info = plan.info();
     const bool many = m > 1 && info.kernel_rows[0] != '\0';
     choice.kernel = many ? info.kernel_rows : info.kernel;
@@ -64,16 +67,22 @@ bool code_memory_refused(const std::vector<Choice>& plans, const std::vector<omn
 
 }  // namespace
 
-Plan::Plan(const tools::Shape& shape, uint32_t m, omni_numerics numerics, omni_dtype x_type, const char* kernel) {
+Plan::Plan(const tools::Shape& shape, uint32_t m, omni_numerics numerics, omni_dtype x_type, const char* kernel,
+           omni_format weights) {
+  const bool dense = weights == OMNI_FORMAT_W16 || weights == OMNI_FORMAT_W32;
+  const omni_dtype real = x_type == OMNI_DTYPE_F32 ? OMNI_DTYPE_F32 : OMNI_DTYPE_BF16;
   omni_linear_query query{};
   query.size = sizeof query;
   query.numerics = static_cast<uint16_t>(numerics);
-  query.x_type = query.y_type = static_cast<uint16_t>(x_type);
+  query.x_type = static_cast<uint16_t>(x_type);
+  query.y_type = static_cast<uint16_t>(real);
   query.residual_type = OMNI_DTYPE_NONE;
   query.epilogue = OMNI_EPILOGUE_NONE;
   query.max_m = m;
   query.kernel = kernel;
-  check(omni_layout_init(&query.weights, OMNI_FORMAT_TG4, shape.n, shape.k, kGroup, x_type), "omni_layout_init");
+  const auto group = dense ? static_cast<uint32_t>(shape.k) : kGroup;
+  check(omni_layout_init(&query.weights, weights, shape.n, shape.k, group, dense ? OMNI_DTYPE_NONE : real), "omni_layout_init");
+  if (weights == OMNI_FORMAT_W16) query.weights.flags |= OMNI_LAYOUT_SCRUBBED;  // bf16 x asks for it
   check(omni_select(&query, &plan_), "omni_select");
 }
 

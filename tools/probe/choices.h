@@ -15,7 +15,7 @@ namespace probe {
 
 struct Choice {
   std::string op;        // "linear", "pack", "dequant"
-  std::string numerics;  // "group", "torch" or ""
+  std::string numerics;  // "group", "torch", "exact", "fast" or ""
   std::string x_type;    // "bf16", "f32" or ""
   tools::Shape shape;
   uint32_t m = 0;      // 0 where the operation has no rows
@@ -33,7 +33,8 @@ std::vector<Choice> list_choices();
 // A plan for one question; throws Failure (Exit::kLibrary) with the library's line.
 class Plan {
  public:
-  Plan(const tools::Shape& shape, uint32_t m, omni_numerics numerics, omni_dtype x_type, const char* kernel);
+  Plan(const tools::Shape& shape, uint32_t m, omni_numerics numerics, omni_dtype x_type, const char* kernel,
+       omni_format weights = OMNI_FORMAT_TG4);
   ~Plan() { omni_plan_destroy(plan_); }
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;

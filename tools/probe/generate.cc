@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tools/probe/choices.h"
@@ -25,10 +27,27 @@ void check(omni_status status, const char* what) {
     throw Failure(Exit::kLibrary, fmt::format("{}: {}: {}", what, omni_status_name(status), omni_last_error()));
 }
 
+// The columns of a row that its name holds as a field.
+template <typename Value>
+Value field_of(const omni_kernel_info& row, std::initializer_list<std::pair<std::string_view, Value>> words, Value otherwise) {
+  for (const auto& [word, value] : words) {
+    if (std::string_view(row.name).find(fmt::format("_{}_", word)) != std::string_view::npos) return value;
+  }
+  return otherwise;
+}
+
 void generate_linear(const omni_kernel_info& row, const tools::Shape& shape, uint32_t m) {
-  const omni_numerics numerics = std::string_view(row.numerics) == "torch" ? OMNI_NUMERICS_TORCH : OMNI_NUMERICS_GROUP;
-  const bool f32 = std::string_view(row.name).find("_f32_") != std::string_view::npos;
-  const Plan plan(shape, m, numerics, f32 ? OMNI_DTYPE_F32 : OMNI_DTYPE_BF16, row.name);
+  const auto numerics = field_of<omni_numerics>(row,
+                                                {{"torch", OMNI_NUMERICS_TORCH},
+                                                 {"exact", OMNI_NUMERICS_EXACT},
+                                                 {"dense", OMNI_NUMERICS_DENSE},
+                                                 {"fast", OMNI_NUMERICS_FAST}},
+                                                OMNI_NUMERICS_GROUP);
+  const auto x_type = field_of<omni_dtype>(row, {{"f32", OMNI_DTYPE_F32}, {"s8", OMNI_DTYPE_S8}}, OMNI_DTYPE_BF16);
+  const auto weights = field_of<omni_format>(
+      row, {{"w4s", OMNI_FORMAT_W4S}, {"w8s", OMNI_FORMAT_W8S}, {"w16", OMNI_FORMAT_W16}, {"w32", OMNI_FORMAT_W32}},
+      OMNI_FORMAT_TG4);
+  const Plan plan(shape, m, numerics, x_type, row.name, weights);
   const omni_plan_info info = plan.info();
   if (std::string_view(row.name) != info.kernel && std::string_view(row.name) != info.kernel_rows) {
     throw Failure(Exit::kLibrary, fmt::format("--disassemble {}: the plan chose {}: {}", row.name, info.kernel, info.reason));

@@ -86,8 +86,12 @@ TEST(Output, JsonHasTheMachineAndTheChoices) {
   EXPECT_NE(json["probe"]["code"], "unknown");
   EXPECT_TRUE(json["probe"]["bandwidth"].is_null());
   ASSERT_FALSE(json["probe"]["kernels"].empty());
-  // Five shapes; class group, class torch with bf16 and with fp32, each for 1 and 16 rows; pack and dequant.
-  ASSERT_EQ(json["probe"]["choices"].size(), 5U * (3 * 2 + 2));
+  // Five shapes; class group, class torch with bf16 and with fp32, exact and fast, each for 1 and 16 rows; pack and dequant.
+  ASSERT_EQ(json["probe"]["choices"].size(), 5U * (5 * 2 + 2));
+  for (const Json& row : json["probe"]["kernels"]) {
+    const bool amx = row["isa"].get<std::string>().rfind("amx", 0) == 0;
+    EXPECT_EQ(row["timed_on_hardware"], !amx) << row;
+  }
   for (const Json& choice : json["probe"]["choices"]) {
     EXPECT_NE(isa_of(json, choice["kernel"]), "") << choice;
     EXPECT_NE(choice["reason"], "") << choice;
@@ -102,6 +106,13 @@ TEST(Output, TextNamesEverySection) {
        {"processor", "cores", "caches", "ISA", "AMX", "huge pages", "GB/s", "gate_up", "down", "q_k_v", "head"}) {
     EXPECT_NE(outcome.out.find(word), std::string::npos) << word;
   }
+}
+
+TEST(Output, TextSaysWhatWasNotTimed) {
+  const std::string text = run(probe({"--no-bandwidth"})).out;
+  const size_t at = text.find("gemm_exact_s8_w4s_16x64_amxint8 ");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_NE(text.substr(at, text.find('\n', at) - at).find("not timed on hardware"), std::string::npos);
 }
 
 TEST(Output, CapIsObeyed) {

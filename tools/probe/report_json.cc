@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "tools/probe/report.h"
 
@@ -19,6 +20,11 @@ Json bandwidth_section(const Report& report) {
   return {{"reads", list}, {"error", report.bandwidth_error}};
 }
 
+// The registry says of a kernel that no processor has timed it.
+bool timed_on_hardware(const omni_kernel_info& kernel) {
+  return std::string_view(kernel.summary).find("not timed on hardware") == std::string_view::npos;
+}
+
 Json kernel_section(const Report& report) {
   Json list = Json::array();
   for (const omni_kernel_info& k : report.kernels) {
@@ -28,7 +34,8 @@ Json kernel_section(const Report& report) {
                     {"isa", k.isa},
                     {"code", k.code},
                     {"summary", k.summary},
-                    {"usable", k.usable != 0}});
+                    {"usable", k.usable != 0},
+                    {"timed_on_hardware", timed_on_hardware(k)}});
   }
   return list;
 }
