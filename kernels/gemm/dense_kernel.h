@@ -14,6 +14,8 @@
 
 namespace okl {
 
+inline constexpr int kBlockWidth = 64;
+
 // In which order the inputs of a pair are multiplied and where they stand in rows of fp32 ("slots").
 enum class DenseOrder : uint8_t {
   kAscending,  // slot i = input i; exactly K of them are used
@@ -38,7 +40,8 @@ struct DenseConfig {
   uint8_t rows;         // 1..max_rows of the kernel
   uint8_t block_width;  // 64, or the tail's 16, 32 or 48
   uint8_t from_panel;   // 1: DenseTile.weights is a panel
-  uint8_t zero[3];
+  uint8_t zero;
+  uint16_t panel_inputs;  // that a panel has room for
 
   bool has_scales() const { return scale_type != OMNI_DTYPE_NONE; }
 };
@@ -80,11 +83,17 @@ struct DenseCode {
   size_t bytes = 0;        // of machine code, 0 for a compiled kernel
 };
 
+// Which runs multiply from a panel.
+enum class PanelUse : uint8_t {
+  kNever,         // weights need no conversion, or the kernel is a compiled twin
+  kSeveralTiles,  // runs of more than one row tile
+  kAlways
+};
+
 struct DenseKernel {
   uint8_t max_rows;
   DenseElement element;
-  // Several row tiles read a panel; without one (packed weights need no conversion, or compiled twins) they read packed weights.
-  bool uses_panel;
+  PanelUse panel;
   // Tiles of more than one row pass over a block's weights several times: K is cut into chunks for them, too.
   bool several_passes;
   DenseCode<DenseTileFn> (*make)(const DenseConfig& config, std::string_view name);

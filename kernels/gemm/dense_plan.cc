@@ -12,9 +12,11 @@ namespace {
 
 // Inputs of a chunk where several tiles share its weights: 32 KiB of fp32 for 64 channels, so that the panel and the rows of a tile
 // stay in an L1 of 48 KiB. Groups are not cut.
-constexpr int64_t kChunkInputs = 128;
+constexpr uint32_t kChunkInputs = 128;
 // Rows whose sums wait in scratch at once: 192 KiB, and with the largest panel of 64 KiB the 256 KiB that omni_scratch_size names.
 constexpr uint32_t kMostSumRows = 768;
+// How far ahead of its loads a kernel asks for weights that it streams through: the hardware prefetcher stops at page ends.
+constexpr int64_t kStreamAhead = 4096;
 constexpr size_t kSumRowBytes = 64 * sizeof(float);
 
 int64_t element_bytes(uint16_t type) { return type == OMNI_DTYPE_F32 ? 4 : type == OMNI_DTYPE_BF16 ? 2 : 0; }
@@ -31,6 +33,7 @@ DenseConfig base_config(const LinearFacts& facts) {
   config.residual_type = static_cast<uint16_t>(facts.residual_type);
   config.epilogue = static_cast<uint8_t>(facts.epilogue);
   const bool pairs = facts.x_type == OMNI_DTYPE_BF16 && weights.format != OMNI_FORMAT_W32;
+  config.panel_inputs = static_cast<uint16_t>(std::max(kChunkInputs, config.group));
   config.order = pairs ? DenseOrder::kOddFirst : DenseOrder::kAscending;
   return config;
 }
@@ -75,7 +78,7 @@ bool DenseCodeSet::make(const KernelRow& row, const DenseConfig& base, int64_t n
         DenseConfig config = base;
         config.rows = static_cast<uint8_t>(tiles.rows(tile));
         config.block_width = static_cast<uint8_t>(tail ? last_width : Blocks64::kBlock);
-        config.from_panel = kernel_->uses_panel && tiles.tiles > 1 ? 1 : 0;
+        config.from_panel = from_panel(tiles.tiles) ? 1 : 0;
         if (!make_entry(row, config, tail)) return false;
       }
     }
@@ -101,9 +104,9 @@ bool DensePlan::adopt(const KernelRow& row, bool many) {
 
 DenseRows DensePlan::rows_of(uint32_t m) const {
   const DenseKernel& kernel = code_for(m).kernel();
-  const bool streams = tiles_of(m).tiles == 1 && !(kernel.several_passes && m > 1);
+  const bool streams = tiles_of(m).tiles == 1 && !from_panel(m) && !(kernel.several_passes && m > 1);
   const int64_t k = facts.weights.k, padded_k = (k + 31) / 32 * 32;
-  const int64_t chunk = streams ? padded_k : std::min(padded_k, std::max<int64_t>(kChunkInputs, config_.group));
+  const int64_t chunk = streams ? padded_k : std::min(padded_k, int64_t{config_.panel_inputs});
   return {k, chunk, kernel.element == DenseElement::kFloat ? 4 : 2, m};
 }
 
@@ -111,8 +114,7 @@ size_t DensePlan::prepared_bytes(uint32_t m) const { return rows_of(m).total(); 
 
 size_t DensePlan::panel_bytes(uint32_t m) const {
   if (!from_panel(m)) return 0;
-  const DenseRows rows = rows_of(m);
-  return static_cast<size_t>(rows.chunk * Blocks64::kBlock * rows.element);
+  return static_cast<size_t>(config_.panel_inputs * Blocks64::kBlock * rows_of(m).element);
 }
 
 uint32_t DensePlan::tiles_at_once(uint32_t m) const { return std::min(tiles_of(m).tiles, kMostSumRows / code_for(m).max_rows()); }
@@ -136,7 +138,7 @@ struct DensePlan::Run {
   const DenseCodeSet& code;
   const DenseTiles tiles;
   const DenseRows rows;
-  const bool from_panel;
+  const bool from_panel, streams;
   const int64_t scale_bytes, y_bytes, residual_bytes;
   uint8_t* const panel;
   float* const sums;
@@ -150,6 +152,7 @@ void DensePlan::compute(const omni_linear_args& args, uint32_t first_unit, uint3
                    tiles_of(args.m),
                    rows_of(args.m),
                    from_panel(args.m),
+                   tiles_of(args.m).tiles == 1 && !from_panel(args.m),
                    element_bytes(config_.scale_type),
                    element_bytes(config_.y_type),
                    element_bytes(config_.residual_type),
@@ -195,7 +198,11 @@ void DensePlan::compute_block(const Run& run, int64_t block, uint64_t channels, 
       tile.scales = static_cast<const uint8_t*>(run.args.scales) + (group * weights.n + channel) * run.scale_bytes;
     }
     tile.weights = packed + chunk * chunk_bytes;
-    tile.ahead = tile.weights + chunk_bytes;
+    if (run.streams) {
+      tile.ahead = tile.weights + kStreamAhead;
+    } else {
+      tile.ahead = tile.last != 0 ? packed + weights.k * width * blocks_.bytes_per_two / 2 : tile.weights + chunk_bytes;
+    }
     if (run.from_panel) {
       const DenseUnpack unpack = {tile.weights, run.panel, tile.inputs};
       run.code.unpack(tail)(&unpack);

@@ -38,6 +38,9 @@ class DenseCodeSet {
     DenseTileFn run = nullptr;
   };
   const Entry& entry(bool from_panel, bool tail, uint32_t rows) const { return entries_[from_panel][tail][rows]; }
+  bool from_panel(uint32_t tiles) const {
+    return kernel_->panel == PanelUse::kAlways || (kernel_->panel == PanelUse::kSeveralTiles && tiles > 1);
+  }
   DenseUnpackFn unpack(bool tail) const { return unpack_[tail]; }
 
  private:
@@ -65,7 +68,7 @@ class DensePlan : public LinearPlan {
   // How runs of m rows are cut and laid out.
   DenseTiles tiles_of(uint32_t m) const { return {m, code_for(m).max_rows()}; }
   DenseRows rows_of(uint32_t m) const;
-  bool from_panel(uint32_t m) const { return code_for(m).kernel().uses_panel && tiles_of(m).tiles > 1; }
+  bool from_panel(uint32_t m) const { return code_for(m).from_panel(tiles_of(m).tiles); }
 
  protected:
   omni_status check_facts() const override;
