@@ -28,6 +28,9 @@ class LinearTg4 : public Generator {
 
   bool has_bias() const { return config_.epilogue & OMNI_EPILOGUE_BIAS; }
   bool has_residual() const { return config_.epilogue & OMNI_EPILOGUE_RESIDUAL; }
+  bool residual_is_f32() const { return config_.residual_type == OMNI_DTYPE_F32; }
+  bool y_is_f32() const { return config_.y_type == OMNI_DTYPE_F32; }
+  bool torch_store() const { return config_.numerics == Numerics::kTorch; }
   int row_bytes() const { return config_.block_width / 2; }  // of one input in the block
   int scale_bytes() const { return config_.scale_type == OMNI_DTYPE_F32 ? 4 : 2; }
   int y_bytes() const { return config_.y_type == OMNI_DTYPE_F32 ? 4 : 2; }

@@ -41,11 +41,7 @@ std::array<uint16_t, 32> bf16_codes_minus_8() {
 }  // namespace
 
 void LinearTg4Avx512::load_channel_masks() {
-  mov(reg_tmp, ptr[reg_args + offsetof(LinearTile, channels)]);
-  for (int i = 0; i < vectors(); ++i) {
-    kmovw(k_channels(i), reg_tmp.cvt32());
-    if (i + 1 < vectors()) shr(reg_tmp, kLanes);
-  }
+  StoreAvx512::load_channel_masks(ptr[reg_args + offsetof(LinearTile, channels)], vectors());
 }
 
 void LinearTg4Avx512::load_fp32_table() { vmovaps(zmm_table, ptr[pool(codes_minus_8())]); }
@@ -139,52 +135,6 @@ void LinearTg4Avx512::prefetch_scales(int blocks_ahead, int blocks) {
 void LinearTg4Avx512::begin_store_row(int row) {
   row_pointer(reg_tmp, reg_y, offsetof(LinearTile, ldy), row);
   if (has_residual()) row_pointer(reg_tmp2, reg_residual, offsetof(LinearTile, ld_residual), row);
-}
-
-void LinearTg4Avx512::store_vector(const Xbyak::Zmm& c, int i, const Xbyak::Zmm& tmp) {
-  // Masked lanes of memory operands are never read, so bias and residual may end at the last channel.
-  if (has_bias()) vaddps(c | k_channels(i), c, ptr[reg_bias + i * kLanes * 4]);
-  if (has_residual()) {
-    if (config_.residual_type == OMNI_DTYPE_F32) {
-      vaddps(c | k_channels(i), c, ptr[reg_tmp2 + i * kLanes * 4]);
-    } else {
-      vpmovzxwd(tmp | k_channels(i) | T_z, ptr[reg_tmp2 + i * kLanes * 2]);
-      vpslld(tmp, tmp, 16);
-      vaddps(c, c, tmp);
-    }
-  }
-  vcmpunordps(k_tmp, c, c);
-  if (config_.y_type == OMNI_DTYPE_F32) {
-    vbroadcastss(c | k_tmp, ptr[pool_word(0x7FC00000)]);
-    vmovups(ptr[reg_tmp + i * kLanes * 4] | k_channels(i), c);
-  } else {
-    store_bf16(c, i, tmp);
-  }
-}
-
-void LinearTg4Avx512::store_bf16(const Xbyak::Zmm& c, int i, const Xbyak::Zmm& tmp) {
-  const Xbyak::Address destination = ptr[reg_tmp + i * kLanes * 2];
-  const Xbyak::Ymm half(c.getIdx());
-  const bool torch = config_.numerics == Numerics::kTorch;
-  if (!torch && has_bf16_convert()) {
-    vbroadcastss(c | k_tmp, ptr[pool_word(0x7FC00000)]);
-    vcvtneps2bf16(half, c);
-    vmovdqu16(destination | k_channels(i), half);
-    return;
-  }
-  if (!torch) {
-    // VCVTNEPS2BF16 turns fp32 subnormals into signed zeros: so does class group everywhere.
-    vptestnmd(k_tmp2, c, ptr_b[pool_word(0x7F800000)]);
-    vpandd(c | k_tmp2, c, ptr_b[pool_word(0x80000000)]);
-  }
-  // Round to nearest even on the integer: u + 0x7FFF + (bit 16 of u).
-  vpsrld(tmp, c, 16);
-  vpandd(tmp, tmp, ptr_b[pool_word(1)]);
-  vpaddd(tmp, tmp, ptr_b[pool_word(0x7FFF)]);
-  vpaddd(c, c, tmp);
-  vpsrld(c, c, 16);
-  vpbroadcastd(c | k_tmp, ptr[pool_word(torch ? 0xFFFF : 0x7FC0)]);
-  vpmovdw(destination | k_channels(i), c);
 }
 
 }  // namespace okl::jit

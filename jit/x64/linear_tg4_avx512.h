@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// AVX-512 parts that every tg4 linear generator shares: channel masks, nibble unpacking to fp32, scales, epilogue and stores.
+// AVX-512 parts that every tg4 linear generator shares: channel masks, nibble unpacking to fp32 and scales. Epilogue and stores:
+// store_avx512.h.
 #pragma once
 
 #include "jit/x64/linear_tg4.h"
+#include "jit/x64/store_avx512.h"
 
 namespace okl::jit {
 
-class LinearTg4Avx512 : public LinearTg4 {
+class LinearTg4Avx512 : public StoreAvx512<LinearTg4> {
  protected:
-  static constexpr int kLanes = 16;
-
   LinearTg4Avx512(const LinearConfig& config, int pairs_per_iteration, int stack_bytes)
-      : LinearTg4(config, VectorWidth::kZmm, pairs_per_iteration, stack_bytes) {}
+      : StoreAvx512<LinearTg4>(config, VectorWidth::kZmm, pairs_per_iteration, stack_bytes) {}
 
   int vectors() const { return config_.block_width / kLanes; }  // of 16 channels in a block
   bool split_block() const { return config_.block_width == kBlockChannels; }
@@ -20,9 +20,6 @@ class LinearTg4Avx512 : public LinearTg4 {
   Xbyak::Zmm w(int i) const { return Xbyak::Zmm(24 + i); }
   const Xbyak::Zmm zmm_x = Xbyak::Zmm(28);
   const Xbyak::Zmm zmm_table = Xbyak::Zmm(29);  // q -> q - 8, fp32 [16] or bf16 [32]
-  Xbyak::Opmask k_channels(int i) const { return Xbyak::Opmask(1 + i % 4); }
-  const Xbyak::Opmask k_tmp = k5;
-  const Xbyak::Opmask k_tmp2 = k6;
 
   void load_channel_masks();
   void load_fp32_table();
@@ -36,12 +33,8 @@ class LinearTg4Avx512 : public LinearTg4 {
   // Asks for the scales of the current group of `blocks` blocks, `blocks_ahead` further on: they are 256 bytes every N * 4, too
   // scattered for the hardware prefetcher.
   void prefetch_scales(int blocks_ahead, int blocks);
-  // y[row] = store(epilogue(c)) for vector i, counted on through the block that follows; c is clobbered.
-  void store_vector(const Xbyak::Zmm& c, int i, const Xbyak::Zmm& tmp);
   // Points reg_tmp at y[row] and reg_tmp2 at residual[row].
   void begin_store_row(int row);
-
-  virtual bool has_bf16_convert() const { return false; }
 
  private:
   const Xbyak::Zmm zmm_low_channels = Xbyak::Zmm(30);   // VPERMB index: channels 0..15 (and 32..47) of an input pair
@@ -49,7 +42,6 @@ class LinearTg4Avx512 : public LinearTg4 {
 
   void unpack_split_pairs(int pair);
   void unpack_tail_pairs(int pair);
-  void store_bf16(const Xbyak::Zmm& c, int i, const Xbyak::Zmm& tmp);
 };
 
 }  // namespace okl::jit
