@@ -28,11 +28,17 @@ int64_t element_bytes(omni_format format);
 // The last row counts only the elements that it needs, so that a sub-matrix of a larger one is accepted.
 [[nodiscard]] bool codes_bytes(omni_format format, int64_t n, int64_t k, int64_t ld, int64_t* bytes);
 
-// Bytes of the scale-and-zero array. false: does not fit 63 bits.
+// Bytes of vLLM's W4A8 blocks, whose size depends on the group. false: does not fit 63 bits.
+[[nodiscard]] bool vllm_w4a8_bytes(int64_t n, int64_t k, int64_t group, int64_t* bytes);
+
+// Bytes of the scale-and-zero array of tg4 and PyTorch's formats. false: does not fit 63 bits.
 [[nodiscard]] bool scales_bytes(int64_t n, int64_t k, int64_t group, int64_t element, int64_t* bytes);
 
 // 32, 64, 128, 256 or k.
 bool is_group(int64_t group, int64_t k);
+
+// Bytes of the scale array of any layout. false: does not fit 63 bits.
+[[nodiscard]] bool layout_scales_bytes(const omni_layout& layout, int64_t* bytes);
 
 // The checks of omni_layout_check() with `what` in front of the error line. Requires `layout` not NULL.
 omni_status check_layout(const omni_layout& layout, const char* what);

@@ -6,6 +6,7 @@
 #include "kernels/format/checked.h"
 #include "kernels/format/format.h"
 #include "kernels/format/tg4.h"
+#include "kernels/format/vllm_w4a8.h"
 
 namespace okl {
 namespace {
@@ -32,6 +33,7 @@ constexpr FormatFacts formats[] = {
     {OMNI_FORMAT_GPTQ, "gptq", false, 4},
     {OMNI_FORMAT_AWQ, "awq", false, 4},
     {OMNI_FORMAT_CT_PACKED, "ct_packed", false, 4},
+    {OMNI_FORMAT_VLLM_W4A8, "vllm_w4a8", true, 1},
     {OMNI_FORMAT_CODES_S8, "codes_s8", false, 1},
 };
 
@@ -78,16 +80,9 @@ uint16_t expected_flags(const omni_layout& layout) {
 
 int64_t scale_element(uint16_t scale_type) { return scale_type == OMNI_DTYPE_BF16 ? 2 : 4; }
 
-bool scales_bytes_of(const omni_layout& layout, int64_t* bytes) {
-  if (!has_scales(layout.format)) {
-    *bytes = 0;
-    return true;
-  }
-  const int64_t groups = ceil_div(layout.k, int64_t{layout.group}), element = scale_element(layout.scale_type);
-  if (own_blocks(static_cast<omni_format>(layout.format)) == nullptr) {
-    return scales_bytes(layout.n, layout.k, layout.group, element, bytes);
-  }
-  return checked_product({groups, layout.n, element + ((layout.flags & OMNI_LAYOUT_ZEROS) != 0 ? 1 : 0)}, bytes);
+bool packed_bytes_of(const omni_layout& layout, int64_t* bytes) {
+  if (layout.format == OMNI_FORMAT_VLLM_W4A8) return vllm_w4a8_bytes(layout.n, layout.k, layout.group, bytes);
+  return codes_bytes(static_cast<omni_format>(layout.format), layout.n, layout.k, 0, bytes);
 }
 
 // Everything but size, version and flags.
@@ -107,8 +102,13 @@ omni_status check_fields(const omni_layout& layout, const char* what) {
     return fail(OMNI_ERR_GROUP, "%s: group %u is not 32, 64, 128, 256 or k = %lld", what, layout.group,
                 static_cast<long long>(layout.k));
   }
+  if (layout.format == OMNI_FORMAT_VLLM_W4A8 && !vllm::serves(layout.n, layout.k, layout.group)) {
+    return fail(OMNI_ERR_SHAPE,
+                "%s: vLLM's blocks need n %% 32 == 0 and k %% min(group, 128) == 0, not n = %lld, k = %lld, group %u", what,
+                static_cast<long long>(layout.n), static_cast<long long>(layout.k), layout.group);
+  }
   int64_t bytes;
-  if (!codes_bytes(static_cast<omni_format>(layout.format), layout.n, layout.k, 0, &bytes) || !scales_bytes_of(layout, &bytes)) {
+  if (!packed_bytes_of(layout, &bytes) || !layout_scales_bytes(layout, &bytes)) {
     return fail(OMNI_ERR_OVERFLOW, "%s: n = %lld times k = %lld does not fit", what, static_cast<long long>(layout.n),
                 static_cast<long long>(layout.k));
   }
@@ -195,6 +195,23 @@ bool scales_bytes(int64_t n, int64_t k, int64_t group, int64_t element, int64_t*
   return checked_product({ceil_div(k, group), n, 2, element}, bytes);
 }
 
+bool layout_scales_bytes(const omni_layout& layout, int64_t* bytes) {
+  if (!has_scales(layout.format)) {
+    *bytes = 0;
+    return true;
+  }
+  const int64_t groups = ceil_div(layout.k, int64_t{layout.group}), element = scale_element(layout.scale_type);
+  if (own_blocks(static_cast<omni_format>(layout.format)) == nullptr) {
+    return scales_bytes(layout.n, layout.k, layout.group, element, bytes);
+  }
+  return checked_product({groups, layout.n, element + ((layout.flags & OMNI_LAYOUT_ZEROS) != 0 ? 1 : 0)}, bytes);
+}
+
+bool vllm_w4a8_bytes(int64_t n, int64_t k, int64_t group, int64_t* bytes) {
+  const int64_t inputs = vllm::block_inputs(group);
+  return checked_product({n / vllm::kBlockChannels, k / inputs, vllm::block_bytes(inputs)}, bytes);
+}
+
 bool is_group(int64_t group, int64_t k) {
   return group == 32 || group == 64 || group == 128 || group == 256 || (group == k && k > 0);
 }
@@ -243,7 +260,7 @@ omni_status omni_packed_size(const omni_layout* layout, size_t* bytes) {
   if (layout == nullptr || bytes == nullptr) return okl::fail(OMNI_ERR_NULL, "%s is NULL", layout == nullptr ? "layout" : "bytes");
   if (const omni_status status = okl::check_layout(*layout, "layout"); status != OMNI_OK) return status;
   int64_t size = 0;
-  if (!okl::codes_bytes(static_cast<omni_format>(layout->format), layout->n, layout->k, 0, &size)) {
+  if (!okl::packed_bytes_of(*layout, &size)) {
     return okl::fail(OMNI_ERR_OVERFLOW, "packed size does not fit");
   }
   *bytes = static_cast<size_t>(size);
@@ -254,7 +271,7 @@ omni_status omni_scales_size(const omni_layout* layout, size_t* bytes) {
   if (layout == nullptr || bytes == nullptr) return okl::fail(OMNI_ERR_NULL, "%s is NULL", layout == nullptr ? "layout" : "bytes");
   if (const omni_status status = okl::check_layout(*layout, "layout"); status != OMNI_OK) return status;
   int64_t size = 0;
-  if (!okl::scales_bytes_of(*layout, &size)) {
+  if (!okl::layout_scales_bytes(*layout, &size)) {
     return okl::fail(OMNI_ERR_OVERFLOW, "size of scales does not fit");
   }
   *bytes = static_cast<size_t>(size);

@@ -52,6 +52,7 @@ void write_blocks(omni_format format, const CodeView& view, uint8_t* destination
 void write_row(omni_format format, uint8_t* row, int64_t k, int64_t first, int64_t count, const uint8_t* codes) {
   switch (format) {
     case OMNI_FORMAT_CODES_U8:
+    case OMNI_FORMAT_CODES_S8:
       std::memcpy(row + first, codes, static_cast<size_t>(count));
       break;
     case OMNI_FORMAT_CODES_I32: {

@@ -9,13 +9,16 @@
 #include "kernels/cpu/settings.h"
 #include "kernels/cpu/trace.h"
 #include "kernels/dispatch/rows.h"
+#include "kernels/format/blocks64.h"
 #include "kernels/format/checked.h"
 #include "kernels/format/format.h"
 #include "kernels/format/tg4.h"
+#include "kernels/format/vllm_w4a8.h"
 #include "kernels/parallel/split.h"
 #include "kernels/repack/act_order.h"
 #include "kernels/repack/destination.h"
 #include "kernels/repack/source.h"
+#include "kernels/repack/steps.h"
 #include "omni/repack.h"
 
 namespace okl {
@@ -32,6 +35,7 @@ struct Job {
   const void* source = nullptr;
   void* destination = nullptr;
   const int32_t* permutation = nullptr;
+  StepFacts facts;
   Packer packer;
   int64_t columns = 0;       // of the destination: its inputs with padding, or the bytes of a row of halves
   int64_t tile_columns = 0;  // of those in one tile
@@ -39,13 +43,19 @@ struct Job {
   std::atomic<int64_t> first_bad{kNoBadCode};  // row * K + column of the lowest code above 15
 };
 
-bool is_blocked_destination(const Job& job) { return is_blocked(job.to); }
-
 // Channels of a tile that the destination stores.
 int64_t stored_channels(const Job& job, int64_t channel) {
-  const int64_t all = is_blocked_destination(job) ? tg4::padded_n(job.out.n) : job.out.n;
+  int64_t all = job.out.n;
+  if (job.to == OMNI_FORMAT_W4S) {
+    all = kW4s.padded_n(all);
+  } else if (is_blocked(job.to)) {
+    all = tg4::padded_n(all);
+  }
   return std::min(kTileChannels, all - channel);
 }
+
+// int8 weights, and not codes of four bits.
+bool holds_s8(omni_format format) { return format == OMNI_FORMAT_W8S || format == OMNI_FORMAT_CODES_S8; }
 
 // The rows of a tile are searched only after their OR showed that there is something to find.
 void note_bad_code(Job& job, int64_t channel, int64_t channels, const InputRange& inputs) {
@@ -65,15 +75,19 @@ void note_bad_code(Job& job, int64_t channel, int64_t channels, const InputRange
 
 void read_checked(Job& job, int64_t channel, int64_t channels, const InputRange& inputs, CodeTile* tile, int64_t column) {
   if (inputs.count <= 0) return;
+  if (is_stepped(job.from)) {
+    read_steps(job.from, job.in, job.facts, static_cast<const uint8_t*>(job.source), channel, channels, inputs, tile, column);
+    return;
+  }
   const uint32_t seen = read_codes(job.from, job.in, job.source, channel, channels, inputs, tile, column);
-  if (seen > 15) note_bad_code(job, channel, channels, inputs);
+  if (seen > 15 && !holds_s8(job.from)) note_bad_code(job, channel, channels, inputs);
 }
 
 void fill_padding(const Job& job, int64_t channel, int64_t channels, int64_t known, int64_t count, CodeTile* tile) {
   const int64_t stored = stored_channels(job, channel);
   for (int64_t c = 0; c < stored; ++c) {
     const int64_t from = c < channels ? known : 0;
-    if (from < count) std::memset(tile->row(c) + from, tg4::kPadCode, static_cast<size_t>(count - from));
+    if (from < count) std::memset(tile->row(c) + from, holds_s8(job.to) ? 0 : tg4::kPadCode, static_cast<size_t>(count - from));
   }
 }
 
@@ -89,6 +103,10 @@ void repack_tile(Job& job, int64_t channel, int64_t first, int64_t count) {
     const int64_t known = std::min(count, job.in.k - first);
     read_checked(job, channel, channels, {first, known, job.permutation}, &tile, 0);
     fill_padding(job, channel, channels, known, count, &tile);
+  }
+  if (is_stepped(job.to)) {
+    write_steps(job.to, job.out, job.facts, static_cast<uint8_t*>(job.destination), channel, first, count, tile);
+    return;
   }
   write_codes(job.to, job.out, job.destination, channel, channels, first, count, tile, job.packer);
 }
@@ -124,7 +142,14 @@ omni_status check_operand(const char* name, omni_format format, const omni_repac
                 static_cast<long long>(is_blocked(format) ? ld : dense));
   }
   int64_t needed = 0, pitch = 0;
-  if (!codes_bytes(format, args.n, args.k, ld, &needed) || !checked_product({ld == 0 ? dense : ld, element}, &pitch)) {
+  const bool vllm = format == OMNI_FORMAT_VLLM_W4A8;
+  if (vllm && !vllm::serves(args.n, args.k, args.group)) {
+    return fail(OMNI_ERR_SHAPE,
+                "%s: vLLM's blocks need n %% 32 == 0 and k %% min(group, 128) == 0, not n = %lld, k = %lld, group %u", name,
+                static_cast<long long>(args.n), static_cast<long long>(args.k), args.group);
+  }
+  if (!(vllm ? vllm_w4a8_bytes(args.n, args.k, args.group, &needed) : codes_bytes(format, args.n, args.k, ld, &needed)) ||
+      !checked_product({ld == 0 ? dense : ld, element}, &pitch)) {
     return fail(OMNI_ERR_OVERFLOW, "%s: n = %lld times k = %lld does not fit", name, static_cast<long long>(args.n),
                 static_cast<long long>(args.k));
   }
@@ -142,10 +167,8 @@ omni_status check_alignment(const char* name, const void* data, int64_t alignmen
   return fail(OMNI_ERR_ALIGNMENT, "%s is not aligned to %lld bytes", name, static_cast<long long>(alignment));
 }
 
-// Formats of other weights have entries of their own.
-bool is_source(uint32_t format) {
-  return is_format(format) && (format == OMNI_FORMAT_TG4 || (format >= OMNI_FORMAT_TORCH_AVX2 && format <= OMNI_FORMAT_CT_PACKED));
-}
+// w16 and w32 have an entry of their own.
+bool is_source(uint32_t format) { return is_format(format) && format != OMNI_FORMAT_W16 && format != OMNI_FORMAT_W32; }
 
 bool is_destination(uint32_t format) {
   return is_source(format) && format != OMNI_FORMAT_GPTQ && format != OMNI_FORMAT_AWQ && format != OMNI_FORMAT_CT_PACKED;
@@ -169,11 +192,16 @@ omni_status check_repack(const omni_repack_args& args, Job* job) {
   if (!is_destination(args.destination_format)) {
     return fail(OMNI_ERR_LAYOUT, "destination_format %u is no destination", args.destination_format);
   }
+  job->from = static_cast<omni_format>(args.source_format);
+  job->to = static_cast<omni_format>(args.destination_format);
+  if (holds_s8(job->from) != holds_s8(job->to)) {
+    return fail(OMNI_ERR_LAYOUT, "%s to %s: int8 weights and codes of four bits do not convert", format_name(job->from).data(),
+                format_name(job->to).data());
+  }
   if (args.n < 0 || args.k < 1) {
     return fail(OMNI_ERR_SHAPE, "n is %lld and k is %lld", static_cast<long long>(args.n), static_cast<long long>(args.k));
   }
-  job->from = static_cast<omni_format>(args.source_format);
-  job->to = static_cast<omni_format>(args.destination_format);
+  job->facts = {args.group, args.zeros};
   omni_status status = check_operand("source", job->from, args, args.source, args.source_bytes, args.source_ld, &job->in);
   if (status == OMNI_OK) {
     status = check_operand("destination", job->to, args, args.destination, args.destination_bytes, args.destination_ld, &job->out);
@@ -205,7 +233,8 @@ omni_status choose_packer(Packer* packer, RowChoice* choice) {
 void plan_tiles(Job* job) {
   job->columns = job->in.k;
   job->tile_columns = kTileInputs;
-  if (job->to == OMNI_FORMAT_TG4) job->columns = tg4::padded_k(job->in.k);
+  if (job->to == OMNI_FORMAT_TG4 || job->to == OMNI_FORMAT_W4S || job->to == OMNI_FORMAT_W8S)
+    job->columns = tg4::padded_k(job->in.k);
   if (job->to == OMNI_FORMAT_ROW_HALVES) {
     job->columns = ceil_div(job->in.k, 2);
     job->tile_columns = kTileInputs / 2;

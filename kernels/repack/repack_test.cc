@@ -313,7 +313,7 @@ TEST(Repack, BadArguments) {
   EXPECT_EQ(omni_repack(nullptr), OMNI_ERR_NULL);
   EXPECT_EQ(status([](auto& a) { a.size = 8; }), OMNI_ERR_STRUCT_SIZE);
   EXPECT_EQ(status([](auto& a) { a.source_format = 0; }), OMNI_ERR_LAYOUT);
-  EXPECT_EQ(status([](auto& a) { a.source_format = 25; }), OMNI_ERR_LAYOUT);
+  EXPECT_EQ(status([](auto& a) { a.source_format = 27; }), OMNI_ERR_LAYOUT);
   EXPECT_EQ(status([](auto& a) { a.destination_format = OMNI_FORMAT_GPTQ; }), OMNI_ERR_LAYOUT);
   EXPECT_EQ(status([](auto& a) { a.n = -1; }), OMNI_ERR_SHAPE);
   EXPECT_EQ(status([](auto& a) { a.k = 0; }), OMNI_ERR_SHAPE);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// omni_pack_scales: scales and zero points of a checkpoint become (scale, zero) pairs, z = (8 - zp) * s with one fp32 rounding.
-#include <cmath>
+// omni_pack_scales: scales and zero points of a checkpoint become the scale array of a layout. omni_convert_scales: from one layout
+// to another.
 #include <cstring>
 
 #include "kernels/api/error.h"
@@ -8,6 +8,7 @@
 #include "kernels/format/checked.h"
 #include "kernels/format/f16.h"
 #include "kernels/format/format.h"
+#include "kernels/repack/scale_array.h"
 #include "omni/repack.h"
 
 namespace okl {
@@ -36,16 +37,10 @@ class Job {
       : args_(args), n_(args.layout.n), groups_(ceil_div(args.layout.k, args.layout.group)), words_(ceil_div(n_, 8)) {}
 
   omni_status check() const;
-  // The first (group, channel) that does not fit bf16 exactly, as group * N + channel; -1: there is none.
-  int64_t first_inexact() const;
-  void write() const;
-  int64_t n() const { return n_; }
+  ScaleEntry entry(int64_t group, int64_t channel) const;
+  omni_status run() const;
 
  private:
-  struct Pair {
-    float scale, zero;
-  };
-  Pair pair(int64_t group, int64_t channel) const;
   int zero_point(int64_t group, int64_t channel) const;
 
   const omni_scales_args& args_;
@@ -71,13 +66,13 @@ int Job::zero_point(int64_t group, int64_t channel) const {
   }
 }
 
-Job::Pair Job::pair(int64_t group, int64_t channel) const {
+ScaleEntry Job::entry(int64_t group, int64_t channel) const {
   const int64_t index = args_.scales_by_channel != 0 ? channel * groups_ + group : group * n_ + channel;
   const float scale = load_real(args_.scale_type, args_.scales, index);
-  if (args_.zeros_kind == OMNI_ZEROS_REAL) return {scale, load_real(args_.scale_type, args_.zeros, index)};
-  // +0 also for a negative or infinite scale, where 0 * s would be something else.
-  if (args_.zeros_kind == OMNI_ZEROS_SYMMETRIC) return {scale, 0.0F};
-  return {scale, static_cast<float>(8 - zero_point(group, channel)) * scale};
+  if (args_.zeros_kind == OMNI_ZEROS_REAL) return entry_of_zero(scale, load_real(args_.scale_type, args_.zeros, index));
+  if (args_.zeros_kind == OMNI_ZEROS_SYMMETRIC) return entry_of_zero_point(scale, 8);
+  const int point = zero_point(group, channel);
+  return {scale, static_cast<float>(8 - point) * scale, point};
 }
 
 omni_status Job::check() const {
@@ -85,12 +80,18 @@ omni_status Job::check() const {
     return fail(OMNI_ERR_TYPE, "scale_type %u is not bf16, f16 or f32", args_.scale_type);
   }
   if (args_.zeros_kind > OMNI_ZEROS_REAL) return fail(OMNI_ERR_TYPE, "zeros_kind %u is unknown", args_.zeros_kind);
+  if (args_.layout.format == OMNI_FORMAT_W16 || args_.layout.format == OMNI_FORMAT_W32) {
+    return fail(OMNI_ERR_LAYOUT, "layout: %s has no scales", format_name(static_cast<omni_format>(args_.layout.format)).data());
+  }
+  if (args_.layout.format == OMNI_FORMAT_W8S && args_.zeros_kind != OMNI_ZEROS_SYMMETRIC) {
+    return fail(OMNI_ERR_TYPE, "zeros_kind %u: w8s has no zeros", args_.zeros_kind);
+  }
   if (n_ == 0) return OMNI_OK;
   if (args_.scales == nullptr) return fail(OMNI_ERR_NULL, "scales is NULL");
   if (args_.zeros_kind != OMNI_ZEROS_SYMMETRIC && args_.zeros == nullptr) return fail(OMNI_ERR_NULL, "zeros is NULL");
   if (args_.out == nullptr) return fail(OMNI_ERR_NULL, "out is NULL");
   int64_t needed = 0;
-  if (!scales_bytes(n_, args_.layout.k, args_.layout.group, element_size(args_.layout.scale_type), &needed)) {
+  if (!layout_scales_bytes(args_.layout, &needed)) {
     return fail(OMNI_ERR_OVERFLOW, "size of scales does not fit");
   }
   if (args_.out_bytes < static_cast<size_t>(needed)) {
@@ -108,36 +109,47 @@ omni_status Job::check() const {
   return OMNI_OK;
 }
 
-int64_t Job::first_inexact() const {
-  if (args_.layout.scale_type != OMNI_DTYPE_BF16) return -1;
-  // A NaN keeps being one, whatever its payload.
-  const auto exact = [](float value) { return std::isnan(value) || bf16_to_float(bf16_round_ieee(value)) == value; };
+omni_status Job::run() const {
+  const auto entry_at = [this](int64_t group, int64_t channel) { return entry(group, channel); };
+  if (const omni_status status = check_entries(args_.layout, entry_at); status != OMNI_OK) return status;
   for (int64_t group = 0; group < groups_; ++group) {
-    for (int64_t channel = 0; channel < n_; ++channel) {
-      const Pair values = pair(group, channel);
-      if (!exact(values.scale) || !exact(values.zero)) return group * n_ + channel;
-    }
+    for (int64_t channel = 0; channel < n_; ++channel) store_entry(args_.layout, args_.out, group, channel, entry(group, channel));
   }
-  return -1;
+  return succeed();
 }
 
-void Job::write() const {
-  const bool narrow = args_.layout.scale_type == OMNI_DTYPE_BF16;
-  for (int64_t group = 0; group < groups_; ++group) {
-    for (int64_t channel = 0; channel < n_; ++channel) {
-      const Pair values = pair(group, channel);
-      const int64_t at = 2 * (group * n_ + channel);
-      if (narrow) {
-        auto* out = static_cast<uint16_t*>(args_.out) + at;
-        out[0] = bf16_round_ieee(values.scale);
-        out[1] = bf16_round_ieee(values.zero);
-      } else {
-        auto* out = static_cast<float*>(args_.out) + at;
-        out[0] = values.scale;
-        out[1] = values.zero;
-      }
+bool misaligned_scales(const omni_layout& layout, const void* data) {
+  return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(element_size(layout.scale_type)) != 0;
+}
+
+omni_status check_array(const char* what, const omni_layout& layout, const void* data, size_t bytes) {
+  int64_t needed = 0;
+  if (!layout_scales_bytes(layout, &needed)) return fail(OMNI_ERR_OVERFLOW, "%s: size of scales does not fit", what);
+  if (needed == 0) return OMNI_OK;
+  if (data == nullptr) return fail(OMNI_ERR_NULL, "%s is NULL", what);
+  if (bytes < static_cast<size_t>(needed)) {
+    return fail(OMNI_ERR_BUFFER_SIZE, "%s_bytes is %zu and %lld are needed", what, bytes, static_cast<long long>(needed));
+  }
+  if (misaligned_scales(layout, data)) return fail(OMNI_ERR_ALIGNMENT, "%s is not aligned", what);
+  return OMNI_OK;
+}
+
+omni_status check_conversion(const omni_convert_scales_args& args) {
+  const omni_layout &from = args.source_layout, &to = args.destination_layout;
+  if (const omni_status status = check_layout(from, "source_layout"); status != OMNI_OK) return status;
+  if (const omni_status status = check_layout(to, "destination_layout"); status != OMNI_OK) return status;
+  for (const omni_layout* layout : {&from, &to}) {
+    if (layout->format != OMNI_FORMAT_TG4 && layout->format != OMNI_FORMAT_W4S) {
+      return fail(OMNI_ERR_LAYOUT, "%s_layout is %s, neither tg4 nor w4s", layout == &from ? "source" : "destination",
+                  format_name(static_cast<omni_format>(layout->format)).data());
     }
   }
+  if (from.n != to.n || from.k != to.k || from.group != to.group) {
+    return fail(OMNI_ERR_SHAPE, "layouts differ: n %lld and %lld, k %lld and %lld, group %u and %u", static_cast<long long>(from.n),
+                static_cast<long long>(to.n), static_cast<long long>(from.k), static_cast<long long>(to.k), from.group, to.group);
+  }
+  if (const omni_status status = check_array("source", from, args.source, args.source_bytes); status != OMNI_OK) return status;
+  return check_array("destination", to, args.destination, args.destination_bytes);
 }
 
 }  // namespace
@@ -150,10 +162,20 @@ extern "C" omni_status omni_pack_scales(const omni_scales_args* args) {
   if (const omni_status status = check_layout(args->layout, "layout"); status != OMNI_OK) return status;
   const Job job(*args);
   if (const omni_status status = job.check(); status != OMNI_OK) return status;
-  if (const int64_t at = job.first_inexact(); at >= 0 && job.n() > 0) {  // an empty array holds none
-    return fail(OMNI_ERR_INEXACT, "scale or zero of group %lld, channel %lld is no bf16 number",
-                static_cast<long long>(at / job.n()), static_cast<long long>(at % job.n()));
+  return job.run();
+}
+
+extern "C" omni_status omni_convert_scales(const omni_convert_scales_args* args) {
+  using namespace okl;
+  if (args == nullptr) return fail(OMNI_ERR_NULL, "args is NULL");
+  if (args->size < sizeof *args) return fail(OMNI_ERR_STRUCT_SIZE, "size is %u, below %zu", args->size, sizeof *args);
+  if (const omni_status status = check_conversion(*args); status != OMNI_OK) return status;
+  const omni_layout &from = args->source_layout, &to = args->destination_layout;
+  const auto entry = [&](int64_t group, int64_t channel) { return load_entry(from, args->source, group, channel); };
+  if (const omni_status status = check_entries(to, entry); status != OMNI_OK) return status;
+  for (int64_t group = 0; group < ceil_div(from.k, int64_t{from.group}); ++group) {
+    for (int64_t channel = 0; channel < from.n; ++channel)
+      store_entry(to, args->destination, group, channel, entry(group, channel));
   }
-  job.write();
   return succeed();
 }

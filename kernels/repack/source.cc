@@ -188,6 +188,7 @@ uint32_t read_codes(omni_format format, const CodeView& view, const void* source
     uint8_t* out = tile->row(c) + column;
     switch (format) {
       case OMNI_FORMAT_CODES_U8:
+      case OMNI_FORMAT_CODES_S8:
         seen |= read_u8(row, inputs, out);
         break;
       case OMNI_FORMAT_CODES_I32:

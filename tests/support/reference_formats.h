@@ -64,12 +64,50 @@ std::vector<uint8_t> pack_words(int64_t rows, int64_t columns, const Nibble& nib
   return bytes;
 }
 
+// [N/64][K/4][2][64]; a tail of up to 32 channels has one register.
+inline std::vector<uint8_t> pack_w4s(const Codes& codes) {
+  const int64_t padded_n = (codes.n + 31) / 32 * 32, padded_k = (codes.k + 31) / 32 * 32;
+  std::vector<uint8_t> bytes;
+  for (int64_t block = 0; block < padded_n; block += 64) {
+    for (int64_t k = 0; k < padded_k; k += 4) {
+      for (int64_t h = block; h < block + 64 && h < padded_n; h += 32) {
+        for (int64_t c = 0; c < 16; ++c) {
+          for (int64_t i = 0; i < 4; ++i) {
+            bytes.push_back(static_cast<uint8_t>(codes.padded(h + c, k + i) | codes.padded(h + 16 + c, k + i) << 4));
+          }
+        }
+      }
+    }
+  }
+  return bytes;
+}
+
+// [N/64][K/4][4][64] from int8 [n][k]; a tail has the registers that it needs, and padding is 0.
+inline std::vector<uint8_t> pack_w8s(const Codes& weights) {
+  const int64_t padded_n = (weights.n + 15) / 16 * 16, padded_k = (weights.k + 31) / 32 * 32;
+  std::vector<uint8_t> bytes;
+  for (int64_t block = 0; block < padded_n; block += 64) {
+    for (int64_t k = 0; k < padded_k; k += 4) {
+      for (int64_t c = block; c < block + 64 && c < padded_n; ++c) {
+        for (int64_t i = k; i < k + 4; ++i) bytes.push_back(c < weights.n && i < weights.k ? weights.at(c, i) : 0);
+      }
+    }
+  }
+  return bytes;
+}
+
 inline std::vector<uint8_t> reference_pack(omni_format format, const Codes& codes) {
   const int64_t n = codes.n, k = codes.k, half = (k + 1) / 2;
   std::vector<uint8_t> bytes;
   switch (format) {
     case OMNI_FORMAT_TG4:
       return pack_blocks(codes, 64, true, (k + 31) / 32 * 32);
+    case OMNI_FORMAT_W4S:
+      return pack_w4s(codes);
+    case OMNI_FORMAT_W8S:
+      return pack_w8s(codes);
+    case OMNI_FORMAT_CODES_S8:
+      return codes.values;
     case OMNI_FORMAT_TORCH_AVX2:
       return pack_blocks(codes, 32, true, k);
     case OMNI_FORMAT_TORCH_DEFAULT:
@@ -102,11 +140,12 @@ inline std::vector<uint8_t> reference_pack(omni_format format, const Codes& code
   }
 }
 
-inline constexpr omni_format kSources[] = {
-    OMNI_FORMAT_TG4,       OMNI_FORMAT_TORCH_AVX2, OMNI_FORMAT_TORCH_DEFAULT, OMNI_FORMAT_CODES_U8, OMNI_FORMAT_CODES_I32,
-    OMNI_FORMAT_ROW_PAIRS, OMNI_FORMAT_ROW_HALVES, OMNI_FORMAT_GPTQ,          OMNI_FORMAT_AWQ,      OMNI_FORMAT_CT_PACKED};
-inline constexpr omni_format kDestinations[] = {OMNI_FORMAT_TG4,       OMNI_FORMAT_TORCH_AVX2, OMNI_FORMAT_TORCH_DEFAULT,
-                                                OMNI_FORMAT_CODES_U8,  OMNI_FORMAT_CODES_I32,  OMNI_FORMAT_ROW_PAIRS,
-                                                OMNI_FORMAT_ROW_HALVES};
+inline constexpr omni_format kSources[] = {OMNI_FORMAT_TG4,           OMNI_FORMAT_W4S,        OMNI_FORMAT_TORCH_AVX2,
+                                           OMNI_FORMAT_TORCH_DEFAULT, OMNI_FORMAT_CODES_U8,   OMNI_FORMAT_CODES_I32,
+                                           OMNI_FORMAT_ROW_PAIRS,     OMNI_FORMAT_ROW_HALVES, OMNI_FORMAT_GPTQ,
+                                           OMNI_FORMAT_AWQ,           OMNI_FORMAT_CT_PACKED};
+inline constexpr omni_format kDestinations[] = {OMNI_FORMAT_TG4,           OMNI_FORMAT_W4S,       OMNI_FORMAT_TORCH_AVX2,
+                                                OMNI_FORMAT_TORCH_DEFAULT, OMNI_FORMAT_CODES_U8,  OMNI_FORMAT_CODES_I32,
+                                                OMNI_FORMAT_ROW_PAIRS,     OMNI_FORMAT_ROW_HALVES};
 
 }  // namespace okl::test

@@ -213,6 +213,8 @@ class Plan {
 inline void repack(const omni_repack_args& args) { check(omni_repack(&args)); }
 /** See omni_pack_scales(). */
 inline void pack_scales(const omni_scales_args& args) { check(omni_pack_scales(&args)); }
+/** See omni_convert_scales(). */
+inline void convert_scales(const omni_convert_scales_args& args) { check(omni_convert_scales(&args)); }
 /** See omni_dequantize(). */
 inline void dequantize(const omni_dequant_args& args) { check(omni_dequantize(&args)); }
 

@@ -18,8 +18,9 @@ extern "C" {
 #define OMNI_REPACK_TRANSIENT_LIMIT ((size_t)4 << 20)
 
 /**
- * Repacks the codes of a matrix from one format into another. Every format of omni_format is a source and, the GPTQ, AWQ and
- * compressed-tensors word formats excepted, a destination. A chunked repack has the bytes of a whole-matrix one.
+ * Repacks the codes of a matrix from one format into another. Every format of 4-bit codes is a source and, the GPTQ, AWQ and
+ * compressed-tensors word formats excepted, a destination; int8 weights convert between codes_s8 and w8s. (w16 and w32 have
+ * omni_pack_dense().) A chunked repack has the bytes of a whole-matrix one.
  */
 typedef struct omni_repack_args {
   uint32_t size;               /**< sizeof(omni_repack_args) */
@@ -41,9 +42,11 @@ typedef struct omni_repack_args {
    * `group` inputs, else OMNI_ERR_GROUP. NULL: no reordering.
    */
   const int32_t* g_idx;
-  uint32_t group;                /**< needed with g_idx only */
+  uint32_t group;                /**< needed with g_idx and with OMNI_FORMAT_VLLM_W4A8 only */
   int32_t* k_permutation;        /**< [K], written when g_idx is given */
   const omni_parallel* parallel; /**< NULL: the process-wide pool */
+  /** To OMNI_FORMAT_VLLM_W4A8 only, whose blocks hold sums of (code - zero point): uint8 [K/group][N]; NULL: 8 everywhere. */
+  const uint8_t* zeros;
 } omni_repack_args;
 
 /** Runs it. OMNI_ERR_CODE names the first (row, column) above 15 of a u8 or i32 source; then the destination is undefined. */
@@ -60,7 +63,10 @@ typedef enum omni_zeros {
   OMNI_ZEROS_REAL = 6       /**< real zeros of the scales' type and shape: used as they are */
 } omni_zeros;
 
-/** Builds the scale-and-zero array [ceil(K/g)][N][2] of a layout: z = (8 - zp) * s, one fp32 rounding. */
+/**
+ * Builds the scale array of a layout. tg4: pairs [ceil(K/g)][N][2], z = (8 - zp) * s, one fp32 rounding. w4s: scales [ceil(K/g)][N]
+ * and, with OMNI_LAYOUT_ZEROS, the zero points (0..16) behind them; without it every zero point must be 8. w8s: scales only.
+ */
 typedef struct omni_scales_args {
   uint32_t size;             /**< sizeof(omni_scales_args) */
   uint16_t scale_type;       /**< omni_dtype of `scales`: BF16, F16 or F32 */
@@ -73,8 +79,28 @@ typedef struct omni_scales_args {
   size_t out_bytes;          /**< at least omni_scales_size */
 } omni_scales_args;
 
-/** OMNI_ERR_INEXACT, naming the first group and channel, when the layout is BF16 and a scale or zero is not bf16-exact. */
+/** OMNI_ERR_INEXACT, naming the first group and channel, when the layout is BF16 and a scale or zero is not bf16-exact, or when a
+ *  zero is no zero point that a w4s layout can hold. Nothing is written then. */
 OMNI_API omni_status omni_pack_scales(const omni_scales_args* args);
+
+/** Converts scale arrays between tg4 and w4s (and their scale types). The codes convert with omni_repack(). */
+typedef struct omni_convert_scales_args {
+  uint32_t size;                  /**< sizeof(omni_convert_scales_args) */
+  uint32_t reserved;              /**< 0 */
+  omni_layout source_layout;      /**< tg4 or w4s */
+  omni_layout destination_layout; /**< tg4 or w4s, with the same n, k and group */
+  const void* source;             /**< scale array of source_layout, aligned to its element */
+  size_t source_bytes;            /**< at least omni_scales_size */
+  void* destination;              /**< must not overlap the source */
+  size_t destination_bytes;       /**< at least omni_scales_size */
+} omni_convert_scales_args;
+
+/**
+ * Lossless or refused. A real zero z becomes the zero point zp in 0..15 with z == (8 - zp) * s in fp32; where there is none, or it is
+ * not 8 and the destination has no OMNI_LAYOUT_ZEROS, or a number is not bf16-exact in a bf16 destination: OMNI_ERR_INEXACT, naming
+ * the first group and channel, and nothing is written.
+ */
+OMNI_API omni_status omni_convert_scales(const omni_convert_scales_args* args);
 
 #ifdef __cplusplus
 }
