@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "bench/golden/safetensors.h"
 #include "kernels/cpu/machine.h"
 #include "kernels/dispatch/kernel.h"
 #include "kernels/format/bf16.h"
 #include "omni/omni.h"
+#include "tools/common/safetensors.h"
 
 namespace okl::test {
 namespace {
 
-using omni_golden::SafetensorsFile;
+using omni_files::SafetensorsFile;
 
 std::vector<std::string> files() {
   std::vector<std::string> names;

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "bench/golden/safetensors.h"
+#include "tools/common/safetensors.h"
 #include "kernels/format/vllm_w4a8.h"
 #include "omni/repack.h"
 #include "tests/support/guarded_buffer.h"
@@ -151,7 +151,7 @@ TEST(RepackVllm, RefusesWhatItCannotHold) {
 class VllmGolden : public testing::TestWithParam<const char*> {};
 
 TEST_P(VllmGolden, PackingIsVllms) {
-  const auto file = omni_golden::SafetensorsFile::open(std::string(OMNI_TEST_DATA "/int4/") + GetParam());
+  const auto file = omni_files::SafetensorsFile::open(std::string(OMNI_TEST_DATA "/int4/") + GetParam());
   const int64_t n = file.metadata_number("N"), k = file.metadata_number("K");
   const auto codes = file.at("codes").as<uint8_t>(), zeros = file.at("zeros").as<uint8_t>(),
              packed = file.at("vllm_packed").as<uint8_t>();
