@@ -60,7 +60,7 @@ void ExactAvx512::init_rows() {
     }
   }
   if (panel()) {
-    lea(reg_c, ptr[reg_scratch + static_cast<int>(config_.block / kStepInputs) * panel_step_bytes()]);
+    lea(reg_c, ptr[reg_scratch + panel_bytes()]);
   } else {
     lea(reg_c, ptr[rsp + kStackC]);
   }
@@ -123,7 +123,7 @@ void ExactAvx512::store_rows() {
   Xbyak::Label row;
   const Xbyak::Reg64 reg_y = reg_x, reg_residual = reg_starts;
   if (panel()) {
-    lea(reg_c, ptr[reg_scratch + static_cast<int>(config_.block / kStepInputs) * panel_step_bytes()]);
+    lea(reg_c, ptr[reg_scratch + panel_bytes()]);
   } else {
     lea(reg_c, ptr[rsp + kStackC]);
   }

@@ -130,7 +130,7 @@ void ExactX64::begin_inputs() {
   mov(reg_x_scales, ptr[reg_args + offsetof(ExactTile, x_scales)]);
   if (panel()) {
     unpack_panel();
-    lea(reg_c, ptr[reg_scratch + static_cast<int>(config_.block / kStepInputs) * panel_step_bytes()]);
+    lea(reg_c, ptr[reg_scratch + panel_bytes()]);
   } else {
     lea(reg_c, ptr[rsp + kStackC]);
   }
@@ -147,8 +147,8 @@ void ExactX64::run_tiles(const Xbyak::Label& done) {
   mov(reg_tmp, slot(kLargeTiles));
   mov(slot(kLargeLeft), reg_tmp);
   // The next block of inputs is asked for by the first tiles, a line a step.
-  const int window = static_cast<int>(config_.block / kStepInputs) * step_bytes();
-  const int asked = static_cast<int>(config_.block / kStepInputs) * 64;
+  const int window = steps_in_block() * step_bytes();
+  const int asked = steps_in_block() * 64;
   lea(reg_ahead, ptr[reg_w + window]);
   L(next);
   lea(reg_tmp, ptr[reg_w + (2 * window - asked)]);

@@ -58,6 +58,8 @@ class ExactX64 : public Generator {
   int residual_bytes() const { return config_.residual_type == OMNI_DTYPE_F32 ? 4 : 2; }
   int step_bytes() const { return static_cast<int>(config_.step_bytes()); }
   int panel_step_bytes() const { return config_.block_width * kStepInputs; }
+  int steps_in_block() const { return static_cast<int>((config_.block + 31) / 32) * kMostUnroll; }
+  int panel_bytes() const { return steps_in_block() * panel_step_bytes(); }
   int start_stride() const { return static_cast<int>(config_.blocks()) * kStartBytes; }  // from row to row
   int unroll(int rows) const { return rows <= 2 ? 8 : 4; }
   int lanes() const { return kind_ == Xbyak::Operand::ZMM ? 16 : 8; }

@@ -58,6 +58,22 @@ struct ExactConfig {
   [[gnu::always_inline]] int64_t row_bytes() const { return ((k + 63) / 64 | 1) * 64; }
 };
 
+// What accumulators of unsigned weights begin with, so that zero points need no correction at the end. S is the sum of x over the
+// block:
+//
+//   w4s, zero 8        -8 S for sums of codes; -136 S for sums of bytes, 16 * (high - 8) + (low - 8)
+//   w4s, zero points   -S twice, for the kernel to multiply; its low 16 bits hold it
+//   w8s                -128 S twice, for sums of (weight + 128)
+struct ExactStarts {
+  int32_t first, second;
+
+  [[gnu::always_inline]] ExactStarts(const ExactConfig& config, int32_t sum)
+      : first(config.zeros     ? -sum
+              : config.is_w4() ? -8 * sum
+                               : -128 * sum),
+        second(config.is_w4() && !config.zeros ? -136 * sum : first) {}
+};
+
 // Arguments of one call, passed by pointer. Strides are in bytes.
 struct ExactTile {
   const uint8_t* codes;   // first channel block; the next is config->block_bytes() further
@@ -68,6 +84,7 @@ struct ExactTile {
   const int8_t* x;        // row 0: s8, zeros from K to the end of the row; 64-byte aligned
   int64_t x_stride;       // config->row_bytes()
   const int32_t* sums;    // [rows][config->blocks()], sum of x over each block of inputs
+  const int32_t* starts;  // [rows][config->blocks()][2], see ExactStarts
   const float* x_scales;  // [rows]; NaN makes a NaN row
   uint8_t* y;             // row 0, first channel of the first channel block
   int64_t ldy;
@@ -93,7 +110,8 @@ struct ExactKernel {
   uint16_t direct_rows;  // most rows of a call of the direct path, >= 1
   uint16_t panel_rows;   // most rows of a call of the panel path; 0: there is none
   uint16_t panel_from;   // runs of this many rows and more take the panel
-  // Bytes of scratch that a call with `config` needs, a multiple of 64, at most 256 KiB; nullptr: none.
+  // Bytes of scratch that a call with `config` needs, a multiple of 64, at most 256 KiB; nullptr: none. The panel path of a
+  // configuration that needs none is left out.
   size_t (*scratch_bytes)(const ExactConfig& config);
   // The code for one configuration under the row's name; run == nullptr when executable memory is refused.
   ExactCode (*make)(const ExactConfig& config, std::string_view name);

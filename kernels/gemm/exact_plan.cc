@@ -79,6 +79,7 @@ ExactTile tile_at(const ExactView& view, int64_t row, int64_t block) {
   tile.x_stride = static_cast<int64_t>(view.workspace.row_bytes);
   tile.x = reinterpret_cast<const int8_t*>(workspace) + row * tile.x_stride;
   tile.sums = reinterpret_cast<const int32_t*>(workspace + view.workspace.sums(args.m)) + row * view.config.blocks();
+  tile.starts = reinterpret_cast<const int32_t*>(workspace + view.workspace.starts(args.m)) + 2 * row * view.config.blocks();
   tile.x_scales = reinterpret_cast<const float*>(workspace + view.workspace.scales(args.m)) + row;
   tile.ldy = args.ldy * view.y_bytes;
   tile.y = static_cast<uint8_t*>(args.y) + row * tile.ldy + channel * view.y_bytes;
@@ -99,8 +100,7 @@ bool ExactCodeSet::make(const KernelRow& row, const ExactConfig& base, int64_t n
   const int64_t last_width = format.blocks(n) > 0 ? format.block_width(n, format.blocks(n) - 1) : kExactBlockChannels;
   for (const ExactPath path : {ExactPath::kDirect, ExactPath::kPanel}) {
     const uint32_t most = path == ExactPath::kDirect ? kernel_->direct_rows : kernel_->panel_rows;
-    // A run of few rows, or a part of a run that was cut among threads, takes the direct path.
-    if (path == ExactPath::kPanel && path_for(max_m) != ExactPath::kPanel) continue;
+    if (path == ExactPath::kPanel && (most == 0 || max_m < kernel_->panel_from)) continue;
     for (const bool tail : {false, true}) {
       if (tail ? last_width == kExactBlockChannels : !has_full) continue;
       Entry& entry = entries_[static_cast<size_t>(path)][tail ? 1 : 0];
@@ -108,11 +108,14 @@ bool ExactCodeSet::make(const KernelRow& row, const ExactConfig& base, int64_t n
       entry.config.path = path;
       entry.config.rows = static_cast<uint16_t>(std::min(max_m, most));
       entry.config.block_width = static_cast<uint8_t>(tail ? last_width : kExactBlockChannels);
+      const size_t scratch = kernel_->scratch_bytes == nullptr ? 0 : kernel_->scratch_bytes(entry.config);
+      if (path == ExactPath::kPanel && scratch == 0) continue;
       const ExactCode code = kernel_->make(entry.config, row.name);
       if (code.run == nullptr) return false;
       entry.run = code.run;
       code_bytes_ += code.bytes;
-      if (kernel_->scratch_bytes != nullptr) scratch_bytes_ = std::max(scratch_bytes_, kernel_->scratch_bytes(entry.config));
+      scratch_bytes_ = std::max(scratch_bytes_, scratch);
+      has_panel_ |= path == ExactPath::kPanel;
     }
   }
   return true;
@@ -137,7 +140,8 @@ void ExactPlan::prepare(const omni_linear_args& args, uint32_t first_row, uint32
   const ExactWorkspace layout(config_);
   prepare_exact_rows(
       {&config_, facts.x_type, quantize_row_, &args, reinterpret_cast<int8_t*>(workspace),
-       reinterpret_cast<int32_t*>(workspace + layout.sums(args.m)), reinterpret_cast<float*>(workspace + layout.scales(args.m))},
+       reinterpret_cast<int32_t*>(workspace + layout.sums(args.m)), reinterpret_cast<int32_t*>(workspace + layout.starts(args.m)),
+       reinterpret_cast<float*>(workspace + layout.scales(args.m))},
       first_row, last_row);
 }
 

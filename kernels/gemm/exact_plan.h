@@ -10,7 +10,7 @@
 
 namespace okl {
 
-// The workspace: s8 rows, the sums of their blocks, their scales.
+// The workspace: s8 rows, the sums of their blocks, what accumulators start with, scales.
 struct ExactWorkspace {
   size_t row_bytes;  // of one s8 row, a multiple of 64
   size_t sum_bytes;  // of the block sums of one row
@@ -18,7 +18,8 @@ struct ExactWorkspace {
   explicit ExactWorkspace(const ExactConfig& config)
       : row_bytes(static_cast<size_t>(config.row_bytes())), sum_bytes(static_cast<size_t>(config.blocks()) * 4) {}
   size_t sums(uint32_t m) const { return row_bytes * m; }
-  size_t scales(uint32_t m) const { return sums(m) + sum_bytes * m; }
+  size_t starts(uint32_t m) const { return sums(m) + sum_bytes * m; }
+  size_t scales(uint32_t m) const { return starts(m) + 2 * sum_bytes * m; }
   size_t total(uint32_t m) const { return (scales(m) + size_t{4} * m + 63) / 64 * 64; }
 };
 
@@ -34,7 +35,7 @@ class ExactCodeSet {
   };
   const ExactKernel& kernel() const { return *kernel_; }
   ExactPath path_for(uint32_t rows) const {
-    return kernel_->panel_rows > 0 && rows >= kernel_->panel_from ? ExactPath::kPanel : ExactPath::kDirect;
+    return has_panel_ && rows >= kernel_->panel_from ? ExactPath::kPanel : ExactPath::kDirect;
   }
   const Entry& entry(ExactPath path, bool tail) const { return entries_[static_cast<size_t>(path)][tail ? 1 : 0]; }
   size_t code_bytes() const { return code_bytes_; }
@@ -42,6 +43,7 @@ class ExactCodeSet {
 
  private:
   const ExactKernel* kernel_ = nullptr;
+  bool has_panel_ = false;
   size_t code_bytes_ = 0, scratch_bytes_ = 0;
   std::array<std::array<Entry, 2>, 2> entries_;
 };

@@ -74,7 +74,10 @@ void prepare_exact_rows(const ExactRows& rows, uint32_t first, uint32_t last) {
       const int64_t end = (b + 1) * config.block < k ? (b + 1) * config.block : k;
       int32_t sum = 0;
       for (int64_t i = b * config.block; i < end; ++i) sum += codes[i];
+      const ExactStarts starts(config, sum);
       rows.sums[row * blocks + b] = sum;
+      rows.starts[2 * (row * blocks + b)] = starts.first;
+      rows.starts[2 * (row * blocks + b) + 1] = starts.second;
     }
   }
 }

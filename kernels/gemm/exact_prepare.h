@@ -17,6 +17,7 @@ struct ExactRows {
   const omni_linear_args* args;
   int8_t* rows;     // [m][row_bytes()]
   int32_t* sums;    // [m][blocks()]
+  int32_t* starts;  // [m][blocks()][2]
   float* x_scales;  // [m]
 };
 
