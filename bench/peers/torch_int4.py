@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch as an arm of omni-bench: `--arms +torch=cmd:'python bench/peers/torch_int4.py'`.
 
-gemv: _weight_int4pack_mm_for_cpu, or F.linear on dequantised bf16 weights with --bf16; pack: _convert_weight_to_int4pack_for_cpu
+w4a16: _weight_int4pack_mm_for_cpu, or F.linear on dequantised bf16 weights with --bf16; pack: _convert_weight_to_int4pack_for_cpu
 from int32 codes; dequant: the same weights by tensor expressions, since PyTorch has no operator for it."""
 import sys
 
@@ -105,6 +105,8 @@ class Dequant(worker.Served):
 
 
 def make(case):
+    if case["op"] not in ("w4a16", "pack", "dequant"):
+        raise worker.Refused("serves w4a16, pack and dequant")
     operands = worker.Operands(case)
     if case["op"] == "pack":
         return Pack(case, operands)

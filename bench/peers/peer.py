@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Any peer by its name, as `--peers "python bench/peers/peer.py"` asks for it: torch-int4, torch-bf16, torch, vllm, vllm-w4a16.
+
+A package that is not installed is a refusal, so that a run without it goes on."""
+import importlib
+import json
+import sys
+
+PEERS = {
+    "torch-int4": ("torch_int4", []),
+    "torch-bf16": ("torch_int4", ["--bf16"]),
+    "torch": ("torch_rows", []),
+    "vllm": ("vllm_cpu", ["--w4a8"]),
+    "vllm-w4a16": ("vllm_cpu", ["--w4a16"]),
+}
+
+
+def refuse(why):
+    for _ in sys.stdin:
+        print(json.dumps({"refused": why}), flush=True)
+
+
+def main():
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name not in PEERS:
+        return refuse(f"no peer {name}: {', '.join(PEERS)}")
+    module, flags = PEERS[name]
+    sys.argv = [sys.argv[0], name] + flags
+    try:
+        worker, served = importlib.import_module("worker"), importlib.import_module(module)
+    except ImportError as error:
+        return refuse(f"not installed here: {error}")
+    return worker.serve(served.make)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch on rows of activations, as arms of omni-bench: `--arms +torch=cmd:'python bench/peers/torch_rows.py'`.
+
+rmsnorm: F.rms_norm; geglu: the fastest of several forms of F.gelu(gate) * up; headgate: sigmoid of a matmul; attention:
+scaled_dot_product_attention with grouped queries on contiguous keys and values. What is written into an output that exists already
+is, since ours is."""
+import math
+
+import worker
+
+worker.with_huge_pages()
+
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+
+def version():
+    return f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}"
+
+
+class Rmsnorm(worker.Served):
+    compare = "bound"
+
+    def __init__(self, case):
+        super().__init__()
+        m, n = case["m"], case["n"]
+        if case["class"] != "plain":
+            raise worker.Refused("PyTorch has no such fused operator")
+        self.x, self.weight = worker.tensor(case, "x", "bf16", m, n), worker.tensor(case, "weight", "bf16", n)
+        self.sets = [[]]
+        self.detail = f"F.rms_norm, {version()}"
+        self.bytes = 2 * n + 4 * m * n
+
+    def call(self, tensors):
+        return F.rms_norm(self.x, (self.x.shape[1],), self.weight, 1e-6)
+
+
+class Geglu(worker.Served):
+    compare = "bound"
+
+    def __init__(self, case):
+        super().__init__()
+        m, n = case["m"], case["n"]
+        rows = worker.tensor(case, "gate_up", "bf16", m, 2 * n)
+        gate, up = rows[:, :n].contiguous(), rows[:, n:].contiguous()
+        out, hidden = torch.empty(m, n, dtype=torch.bfloat16), torch.empty(m, n, dtype=torch.bfloat16)
+
+        def chunked():
+            return F.gelu(rows[:, :n]) * rows[:, n:]
+
+        def chunked_into():
+            torch.ops.aten.gelu.out(rows[:, :n], out=hidden)
+            return torch.mul(hidden, rows[:, n:], out=out)
+
+        def halves():
+            return F.gelu(gate) * up
+
+        def halves_into():
+            torch.ops.aten.gelu.out(gate, out=hidden)
+            return torch.mul(hidden, up, out=out)
+
+        forms = {
+            "F.gelu(gate) * up on views": chunked,
+            "the same into outputs that exist": chunked_into,
+            "F.gelu(gate) * up, gate and up contiguous": halves,
+            "the same into outputs that exist, gate and up contiguous": halves_into,
+        }
+        name, self.form = worker.fastest(forms)
+        self.sets = [[]]
+        self.detail = f"{name} (the fastest of {len(forms)} forms), {version()}"
+        self.bytes = 6 * m * n
+
+    def call(self, tensors):
+        return self.form()
+
+
+class Headgate(worker.Served):
+    compare = "bound"
+    head_dim = 256
+
+    def __init__(self, case):
+        super().__init__()
+        m, h, k = case["m"], case["h"], case["k"]
+        self.x = worker.tensor(case, "x", "bf16", m, k)
+        self.weights = worker.tensor(case, "weights", "bf16", h, k)
+        self.values = worker.tensor(case, "values", "bf16", m, h, self.head_dim) if case["class"] == "values" else None
+        self.output_type = "bf16"
+        self.sets = [[]]
+        self.detail = f"sigmoid(F.linear(x, w)){' * values' if self.values is not None else ''}, {version()}"
+        self.bytes = 2 * k * (m + h) + 2 * m * h * (1 if self.values is None else 2 * self.head_dim)
+
+    def call(self, tensors):
+        gates = torch.sigmoid_(F.linear(self.x, self.weights))
+        return gates if self.values is None else self.values * gates.unsqueeze(2)
+
+
+class Attention(worker.Served):
+    compare = "bound"
+
+    def __init__(self, case):
+        super().__init__()
+        if case["class"] == "s8":
+            raise worker.Refused("PyTorch has no attention over an int8 cache")
+        kind = "f32" if case["class"] == "f32" else "bf16"
+        m, heads, kv_heads, d, keys = (case[key] for key in ("m", "heads", "kv_heads", "head_dim", "keys"))
+        self.q = worker.tensor(case, "q", kind, m, heads, d).transpose(0, 1).unsqueeze(0).contiguous()
+        pair = [worker.tensor(case, name, kind, keys, kv_heads, d).transpose(0, 1).unsqueeze(0).contiguous() for name in ("k", "v")]
+        self.sets = worker.copies_for(case, pair)
+        self.mask = None
+        if m > 1:  # row i stands at position keys - m + i
+            self.mask = torch.ones(m, keys, dtype=torch.bool).tril(keys - m)
+        self.causal = m == keys and m > 1
+        size = 4 if kind == "f32" else 2
+        self.output_type = kind
+        self.scale = 1 / math.sqrt(d)
+        self.detail = f"scaled_dot_product_attention, enable_gqa, {version()}"
+        self.bytes = size * d * (2 * keys * kv_heads + 2 * m * heads)
+
+    def call(self, tensors):
+        mask = None if self.causal else self.mask
+        return F.scaled_dot_product_attention(self.q, tensors[0], tensors[1], attn_mask=mask, is_causal=self.causal, scale=self.scale, enable_gqa=True)
+
+    def output(self):
+        return self.call(self.sets[0]).squeeze(0).transpose(0, 1)
+
+
+def make(case):
+    kinds = {"rmsnorm": Rmsnorm, "geglu": Geglu, "headgate": Headgate, "attention": Attention}
+    if case["op"] not in kinds:
+        raise worker.Refused("serves " + ", ".join(kinds))
+    return kinds[case["op"]](case)
+
+
+if __name__ == "__main__":
+    worker.serve(make)
