@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "bench/arms/arms.h"
+#include "bench/ops/op.h"
 #include "bench/parking.h"
 #include "bench/subprocess.h"
 
@@ -25,18 +26,19 @@ struct WorkerTest : testing::Test {
   Pool pool{1};
   Case c = [] {
     Case made;
-    made.op = "gemv";
-    made.shape = {"x", 64, 64, 0, 1};
+    made.op = "w4a16";
+    made.shape = {"x", {64, 64}, 0, 1};
+    made.group = 64;
+    made.variant = "group";
     made.hot = true;
     return made;
   }();
-  Operands operands{c, pool};
-  Reference reference{operands};
+  std::unique_ptr<Workload> workload = op_of(c).make(c, pool);
   SteadyClock clock;
 };
 
 TEST_F(WorkerTest, AnswersPerPass) {
-  const auto arm = make_worker_arm("w", reference, shell_worker(R"({\"ok\":true,\"detail\":\"fake\",\"bytes\":123})"));
+  const auto arm = make_worker_arm("w", *workload, shell_worker(R"({\"ok\":true,\"detail\":\"fake\",\"bytes\":123})"));
   arm->prepare();
   EXPECT_EQ(arm->info().detail, "fake");
   EXPECT_EQ(arm->info().bytes, 123);
@@ -47,7 +49,7 @@ TEST_F(WorkerTest, AnswersPerPass) {
 }
 
 TEST_F(WorkerTest, ErrorsAreThrownWithTheirText) {
-  const auto failing = make_worker_arm("w", reference, shell_worker(R"({\"error\":\"no such operator\"})"));
+  const auto failing = make_worker_arm("w", *workload, shell_worker(R"({\"error\":\"no such operator\"})"));
   EXPECT_THROW(
       {
         try {
@@ -58,17 +60,17 @@ TEST_F(WorkerTest, ErrorsAreThrownWithTheirText) {
         }
       },
       std::runtime_error);
-  EXPECT_THROW(make_worker_arm("w", reference, shell_worker(R"({\"refused\":\"not here\"})"))->prepare(), Refused);
-  EXPECT_THROW(make_worker_arm("w", reference, shell_worker("nonsense"))->prepare(), std::runtime_error);
-  EXPECT_THROW(make_worker_arm("w", reference, "exit 3")->prepare(), std::runtime_error);
-  EXPECT_THROW(make_worker_arm("w", reference, "/nonexistent/program")->prepare(), std::runtime_error);
-  const auto silent = make_worker_arm("w", reference, shell_worker(R"({\"ok\":true})", "{}"));
+  EXPECT_THROW(make_worker_arm("w", *workload, shell_worker(R"({\"refused\":\"not here\"})"))->prepare(), Refused);
+  EXPECT_THROW(make_worker_arm("w", *workload, shell_worker("nonsense"))->prepare(), std::runtime_error);
+  EXPECT_THROW(make_worker_arm("w", *workload, "exit 3")->prepare(), std::runtime_error);
+  EXPECT_THROW(make_worker_arm("w", *workload, "/nonexistent/program")->prepare(), std::runtime_error);
+  const auto silent = make_worker_arm("w", *workload, shell_worker(R"({\"ok\":true})", "{}"));
   silent->prepare();
   EXPECT_THROW(silent->sample(clock, 1), std::runtime_error);
 }
 
 TEST_F(WorkerTest, AWorkerThatDiesIsAFailedPassNotTheEnd) {
-  const auto arm = make_worker_arm("w", reference, "sh -c 'read x; echo {}; read x'");
+  const auto arm = make_worker_arm("w", *workload, "sh -c 'read x; echo {}; read x'");
   arm->prepare();
   try {
     arm->sample(clock, 1);
@@ -80,7 +82,7 @@ TEST_F(WorkerTest, AWorkerThatDiesIsAFailedPassNotTheEnd) {
 }
 
 TEST_F(WorkerTest, AnEndlessLineIsRefusedAndTheWorkerGivenUp) {
-  const auto arm = make_worker_arm("w", reference, "head -c 2000000000 /dev/zero");
+  const auto arm = make_worker_arm("w", *workload, "head -c 2000000000 /dev/zero");
   const auto error_of = [](const auto& call) -> std::string {
     try {
       call();
@@ -95,7 +97,7 @@ TEST_F(WorkerTest, AnEndlessLineIsRefusedAndTheWorkerGivenUp) {
 }
 
 TEST_F(WorkerTest, AnUnknownComparisonIsAnError) {
-  const auto arm = make_worker_arm("w", reference, shell_worker(R"({\"ok\":true,\"compare\":\"vibes\"})"));
+  const auto arm = make_worker_arm("w", *workload, shell_worker(R"({\"ok\":true,\"compare\":\"vibes\"})"));
   arm->prepare();
   EXPECT_THROW(arm->verify(), std::runtime_error);
 }

@@ -55,8 +55,9 @@ void choose_passes(Runner& runner, const HarnessOptions& options, double call_ns
   std::fill(runner.takes_part.begin(), runner.takes_part.end(), 0);
   const std::vector<int> pairs = mirrored_pairs(options.passes);
   const int wanted = options.slow_passes / 2;
+  const bool all_will_run = options.deadline_ns == 0;  // else only the first passes are certain
   for (int i = 0; i < wanted; ++i) {
-    const int first = pairs[i * static_cast<int>(pairs.size()) / wanted];
+    const int first = all_will_run ? pairs[i * static_cast<int>(pairs.size()) / wanted] : pairs[i];
     runner.takes_part[first] = runner.takes_part[first + 1] = 1;
   }
 }
@@ -177,6 +178,8 @@ CaseRun run_case(const std::string& case_name, const std::vector<std::unique_ptr
 
   for (const std::vector<int>& order : balanced_order(static_cast<int>(runners.size()), runners.empty() ? 0 : options.passes)) {
     const int pass = static_cast<int>(result.order.size());
+    const bool late = options.deadline_ns > 0 && options.clock->now_ns() >= options.deadline_ns;
+    if (late && pass % 2 == 0 && pass >= options.slow_passes) break;
     std::vector<int> ran;
     bool parked = true;
     for (const int index : order) {

@@ -54,6 +54,8 @@ struct HarnessOptions {
   double slow_call_ns = 1e8;
   int slow_passes = 12;
   Clock* clock = nullptr;  ///< required
+  /// Time of the clock after which no further pair of passes begins, once there are `slow_passes`; 0: none.
+  int64_t deadline_ns = 0;
   /// Waits until the threads of the last arm rest; true when they do. Empty: no waiting.
   std::function<bool(const std::vector<pid_t>&)> park;
   /// "pass p of n, arm name", called before each sample. Empty: silent.

@@ -18,6 +18,8 @@ int dispatch(const Options& options) {
   switch (options.action) {
     case Action::kRun:
       return run_command_line(options.run);
+    case Action::kSuite:
+      return run_suite(options);
     case Action::kList:
       return list_everything();
     case Action::kCompare:

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "bench/ops/op.h"
+
 namespace omnibench {
 namespace {
 
@@ -43,18 +45,24 @@ void refuse_twice(const std::string& flag, const std::string& text, std::vector<
   if (std::adjacent_find(values.begin(), values.end()) != values.end()) bad(flag, text, "each value once");
 }
 
-std::vector<Shape> parse_shapes(const std::string& text) {
-  std::vector<Shape> out;
+std::vector<const Op*> parse_ops(const std::string& text) {
+  std::vector<const Op*> out;
   for (const std::string& item : split(text)) {
-    if (item == "all") {
-      out.insert(out.end(), known_shapes().begin(), known_shapes().end());
-      continue;
-    }
-    const std::optional<Shape> shape = parse_shape(item);
-    if (!shape) bad("--shape", item, "gate_up, down, q_k_v, o, head, all, NxK or MxNxK");
-    out.push_back(*shape);
+    const Op* op = find_op(item);
+    if (op == nullptr) bad("--op", item, "an operation of --list");
+    out.push_back(op);
   }
+  refuse_twice("--op", text, out);
   return out;
+}
+
+/// One entry of --shape as the operation understands it; "" is its usual shape.
+std::vector<Shape> shapes_of(const Op& op, const std::string& item) {
+  if (item == "all") return op.shapes;
+  if (item.empty()) return {op.shapes.front()};
+  const std::optional<Shape> shape = parse_shape(op, item);
+  if (!shape) bad("--shape", item, fmt::format("{} ({})", shapes_text(op), op.name));
+  return {*shape};
 }
 
 ArmRequest parse_arm(const std::string& item) {
@@ -90,54 +98,89 @@ void parse_arms(const std::string& text, RunOptions& run) {
 
 /// The texts as CLI11 collects them; meaning is given afterwards so that every error has the same form.
 struct Texts {
-  std::string shape, op = "gemv", m = "1", group = "128", isa, threads, cache = "cold", cls = "group", passes = "30",
-                     min_effect = "8", arms;
+  std::string shape, op, m = "1", group, isa, threads, cache, variant, passes = "30", min_effect = "8", arms, budget = "10";
 };
 
-void declare(CLI::App& app, Texts& texts, RunOptions& run, bool& list) {
-  app.add_option("--shape", texts.shape, "gate_up, down, q_k_v, o, head, all, NxK or MxNxK; a list with commas");
-  app.add_option("--op", texts.op, "gemv, pack, dequant; a list with commas")->capture_default_str();
-  app.add_option("--m", texts.m, "rows of x, 1..16; a list with commas")->capture_default_str();
-  app.add_option("--group", texts.group, "32, 64, 128, 256 or K")->capture_default_str();
+void declare(CLI::App& app, Texts& texts, Options& options, bool& list, bool& suite) {
+  RunOptions& run = options.run;
+  app.add_option("--op", texts.op, "operations of --list, with commas; w4a16 when left out");
+  app.add_option("--shape", texts.shape,
+                 "shapes of --list or sizes (NxK, MxNxK for linear operations), with commas; all: every named shape; the first "
+                 "named one when left out");
+  app.add_option("--m", texts.m, "rows, where the operation has them; a list with commas")->capture_default_str();
+  app.add_option("--group", texts.group, "32, 64, 128, 256 or K, where weights have scales; 128 (8-bit weights: K) when left out");
+  app.add_option("--class", texts.variant, "class or variant of the operation (see --list); its first one when left out");
   app.add_option("--isa", texts.isa, "highest tier of our arms; all of this machine when left out");
   app.add_option("--threads", texts.threads, "threads of every arm; all usable cores when left out");
-  app.add_option("--cache", texts.cache, "cold (operands rotate through more than the last-level cache), hot or both")
-      ->capture_default_str();
-  app.add_option("--class", texts.cls, "numerics class: group or torch")->capture_default_str();
-  app.add_option("--passes", texts.passes, "samples of each arm")->capture_default_str();
+  app.add_option(
+      "--cache", texts.cache,
+      "cold (what rotates is more than the last-level cache), hot or both; what is usual for the operation when left out");
+  app.add_option("--passes", texts.passes, "samples of each arm; with --suite the most of them")->capture_default_str();
   app.add_option("--min-effect", texts.min_effect, "percent under which two arms are not ranked")->capture_default_str();
   app.add_option("--arms", texts.arms,
                  "arms to run, with commas: names of --list, kernel names, name=ARM (the same again), name=cmd:COMMAND (a worker), "
                  "name=run:COMMAND (a command's whole time); a leading + adds them to the default ones");
+  app.add_option("--peers", run.peers,
+                 "how to run the workers of the operations' other peers, e.g. \"build/peers/bin/python bench/peers/peer.py\"; "
+                 "without it they are left out");
   app.add_option("--json", run.json_path, "write the report here");
   app.add_option("--html", run.html_path, "write a page with plots here");
-  app.add_flag("--list", list, "list shapes, operations, arms and kernels, and stop");
+  app.add_flag("--suite", suite, "run every row of the suite (see --list) instead, with the arms that its comparisons need");
+  app.add_option("--budget", texts.budget, "with --suite: minutes to stay within; fewer passes, never under 12")
+      ->capture_default_str();
+  app.add_option("--only", options.suite.only, "with --suite: only rows whose name contains this");
+  app.add_option("--summary", options.suite.summary_path, "with --suite: write its table here, as Markdown");
+  app.add_flag("--list", list, "list operations, shapes, arms, kernels and the suite, and stop");
 }
 
-RunOptions interpret(const Texts& texts, RunOptions run) {
-  run.shapes = parse_shapes(texts.shape);
-  std::vector<std::string> names;
-  for (const Shape& shape : run.shapes) names.push_back(fmt::format("{}x{}", shape.m, shape.name));
-  refuse_twice("--shape", texts.shape, names);
-  run.ops = split(texts.op);
-  for (const std::string& op : run.ops) {
-    if (op != "gemv" && op != "pack" && op != "dequant") bad("--op", op, "gemv, pack or dequant");
+/// The case of an operation, a shape and M, without threads and cache.
+Case case_of(const Op& op, const Shape& shape, int64_t m, const Texts& texts) {
+  Case c;
+  c.op = op.name;
+  c.shape = shape;
+  c.m = op.most_rows == 0 ? 0 : (shape.m > 0 ? shape.m : m);
+  if (op.most_rows > 0 && c.m > op.most_rows) {
+    if (shape.m > 0) bad("--shape", fmt::format("{}x{}", shape.m, shape.name), fmt::format("M of 1..{}", op.most_rows));
+    bad("--m", std::to_string(m), fmt::format("1..{} for {}", op.most_rows, op.name));
   }
-  run.ms.clear();
-  for (const std::string& m : split(texts.m)) run.ms.push_back(parse_number<int>("--m", m, 1, 16, "1..16"));
-  refuse_twice("--m", texts.m, run.ms);
-  refuse_twice("--op", texts.op, run.ops);
-  for (const Shape& shape : run.shapes) {
-    if (shape.m > 16) bad("--shape", fmt::format("{}x{}", shape.m, shape.name), "M of 1..16");
-  }
-  if (texts.group != "K" && texts.group != "k") {
-    const auto group = parse_number<uint32_t>("--group", texts.group, 1, 1u << 31, "32, 64, 128, 256 or K");
-    const bool usual = group == 32 || group == 64 || group == 128 || group == 256;
-    for (const Shape& shape : run.shapes) {
-      if (!usual && group != shape.k) bad("--group", texts.group, "32, 64, 128, 256 or K");
+  if (!op.variants.empty()) {
+    c.variant = texts.variant.empty() ? op.variants.front() : texts.variant;
+    if (std::find(op.variants.begin(), op.variants.end(), c.variant) == op.variants.end()) {
+      bad("--class", c.variant, fmt::format("{} ({})", fmt::join(op.variants, ", "), op.name));
     }
   }
-  run.group = texts.group == "k" ? "K" : texts.group;
+  if (op.group.empty()) return c;
+  const std::string group = texts.group.empty() ? op.group : texts.group;
+  const auto k = static_cast<uint32_t>(c.k());
+  c.group = group == "K" || group == "k" ? k : parse_number<uint32_t>("--group", group, 1, 1U << 31, "32, 64, 128, 256 or K");
+  const bool usual = c.group == 32 || c.group == 64 || c.group == 128 || c.group == 256;
+  if (!usual && c.group != k) bad("--group", group, "32, 64, 128, 256 or K");
+  return c;
+}
+
+std::vector<Case> parse_cases(const Texts& texts) {
+  const std::vector<const Op*> ops = parse_ops(texts.op.empty() ? "w4a16" : texts.op);
+  std::vector<int64_t> ms;
+  for (const std::string& m : split(texts.m)) ms.push_back(parse_number<int64_t>("--m", m, 1, int64_t{1} << 20, "1 or more"));
+  refuse_twice("--m", texts.m, ms);
+  std::vector<Case> out;
+  for (const std::string& item : texts.shape.empty() ? std::vector<std::string>{""} : split(texts.shape)) {
+    if (item.empty() && !texts.shape.empty()) bad("--shape", item, "a shape between two commas");
+    for (const Op* op : ops) {
+      for (const Shape& shape : shapes_of(*op, item)) {
+        const bool many = op->most_rows > 0 && shape.m == 0;
+        for (const int64_t m : many ? ms : std::vector<int64_t>{1}) out.push_back(case_of(*op, shape, m, texts));
+      }
+    }
+  }
+  std::vector<std::string> names;
+  for (const Case& c : out) names.push_back(c.id());
+  refuse_twice("--shape", texts.shape, names);
+  return out;
+}
+
+/// What is common to a run and to the suite.
+void interpret_common(const Texts& texts, RunOptions& run) {
   if (!texts.isa.empty()) {
     if (std::find(tier_names().begin(), tier_names().end(), texts.isa) == tier_names().end()) {
       bad("--isa", texts.isa, fmt::format("one of {}", fmt::join(tier_names(), ", ")));
@@ -145,17 +188,35 @@ RunOptions interpret(const Texts& texts, RunOptions run) {
     run.isa = texts.isa;
   }
   run.threads = texts.threads.empty() ? omni_num_threads() : parse_number<uint32_t>("--threads", texts.threads, 1, 256, "1..256");
-  if (texts.cache != "cold" && texts.cache != "hot" && texts.cache != "both") bad("--cache", texts.cache, "cold, hot or both");
-  run.cache = texts.cache == "cold" ? Cache::kCold : (texts.cache == "hot" ? Cache::kHot : Cache::kBoth);
-  if (texts.cls != "group" && texts.cls != "torch") bad("--class", texts.cls, "group or torch");
-  run.numerics = texts.cls == "torch" ? OMNI_NUMERICS_TORCH : OMNI_NUMERICS_GROUP;
   run.passes = parse_number<int>("--passes", texts.passes, 1, 100000, "1..100000");
   run.min_effect_percent = parse_number<double>("--min-effect", texts.min_effect, 0, 1000, "a percentage, 0..1000");
-  if (!texts.arms.empty()) parse_arms(texts.arms, run);
-  return run;
 }
 
-bool fits(const Case& c, uint64_t l3_bytes) { return l3_bytes > 0 && bytes_model(c).total() <= static_cast<double>(l3_bytes); }
+void interpret(const Texts& texts, RunOptions& run) {
+  interpret_common(texts, run);
+  run.cases = parse_cases(texts);
+  for (Case& c : run.cases) c.threads = run.threads;
+  if (!texts.cache.empty()) {
+    if (texts.cache != "cold" && texts.cache != "hot" && texts.cache != "both") bad("--cache", texts.cache, "cold, hot or both");
+    run.cache = texts.cache == "cold" ? Cache::kCold : (texts.cache == "hot" ? Cache::kHot : Cache::kBoth);
+  }
+  if (!texts.arms.empty()) parse_arms(texts.arms, run);
+}
+
+void interpret_suite(const Texts& texts, Options& options) {
+  for (const auto& [flag, text] : {std::pair{"--op", texts.op},
+                                   {"--shape", texts.shape},
+                                   {"--group", texts.group},
+                                   {"--class", texts.variant},
+                                   {"--cache", texts.cache},
+                                   {"--arms", texts.arms}}) {
+    if (!text.empty()) bad(flag, text, "no such flag beside --suite, whose rows say it themselves");
+  }
+  interpret_common(texts, options.run);
+  options.suite.minutes = parse_number<double>("--budget", texts.budget, 0, 1e4, "minutes");
+}
+
+bool fits(const Case& c, uint64_t l3_bytes) { return l3_bytes > 0 && moved_bytes(c) <= static_cast<double>(l3_bytes); }
 
 }  // namespace
 
@@ -171,8 +232,9 @@ Options parse_options(int argc, const char* const* argv) {
   Options options;
   Texts texts;
   bool list = false;
+  bool suite = false;
   std::string compare_effect = "8";
-  declare(app, texts, options.run, list);
+  declare(app, texts, options, list, suite);
   CLI::App* compare = app.add_subcommand("compare", "compare two reports by the same rules");
   compare->add_option("reports", options.files, "two JSON reports")->required()->expected(2);
   compare->add_option("--min-effect", compare_effect, "percent under which two arms are not ranked")->capture_default_str();
@@ -198,7 +260,7 @@ Options parse_options(int argc, const char* const* argv) {
     throw UsageError(text);
   }
   for (CLI::App* command : {&app, verify}) {
-    for (const char* flag : {"--json", "--html"}) {
+    for (const char* flag : {"--json", "--html", "--summary"}) {
       const CLI::Option* option = command->get_option_no_throw(flag);
       if (option != nullptr && option->count() > 0 && option->as<std::string>().empty()) bad(flag, "", "a file to write");
     }
@@ -219,48 +281,42 @@ Options parse_options(int argc, const char* const* argv) {
   }
   if (worker->parsed()) {
     options.action = Action::kWorker;
-    if (!texts.isa.empty()) {
-      texts.shape = "o";
-      options.run = interpret(texts, options.run);
-    }
+    interpret_common(texts, options.run);
     return options;
   }
   if (list) {
     options.action = Action::kList;
     return options;
   }
-  if (texts.shape.empty()) throw UsageError("--shape is needed: gate_up, down, q_k_v, o, head, all, NxK or MxNxK");
-  options.run = interpret(texts, options.run);
+  for (const auto& [flag, text] : {std::pair{"--only", options.suite.only}, {"--summary", options.suite.summary_path}}) {
+    if (!suite && !text.empty()) bad(flag, text, "--suite beside it");
+  }
+  if (suite) {
+    options.action = Action::kSuite;
+    interpret_suite(texts, options);
+    return options;
+  }
+  if (texts.shape.empty() && texts.op.empty()) throw UsageError("--op, --shape or --suite is needed (see --list and --help)");
+  interpret(texts, options.run);
   return options;
 }
 
 std::vector<Case> cases_of(const RunOptions& options, uint64_t l3_bytes, std::vector<std::string>* notes) {
   std::vector<Case> out;
-  for (const Shape& shape : options.shapes) {
-    for (const std::string& op : options.ops) {
-      std::vector<int> ms = shape.m > 0 ? std::vector<int>{static_cast<int>(shape.m)} : options.ms;
-      if (op != "gemv") ms = {0};
-      for (const int m : ms) {
-        Case c;
-        c.op = op;
-        c.shape = shape;
-        c.m = m;
-        c.group = static_cast<uint32_t>(options.group == "K" ? shape.k : std::stol(options.group));
-        c.numerics = options.numerics;
-        c.threads = options.threads;
-        if (options.cache != Cache::kHot) out.push_back(c);
-        if (options.cache == Cache::kCold) continue;
-        c.hot = true;
-        if (fits(c, l3_bytes)) {
-          out.push_back(c);
-          continue;
-        }
-        const std::string why = fmt::format("{} moves {:.1f} MB, the last-level cache holds {:.1f} MB", c.id(),
-                                            bytes_model(c).total() / 1e6, static_cast<double>(l3_bytes) / 1e6);
-        if (options.cache == Cache::kHot) throw UsageError("--cache hot: " + why);
-        notes->push_back("hot refused: " + why);
-      }
+  for (Case c : options.cases) {
+    const Cache usual = op_of(c).cold ? Cache::kCold : Cache::kHot;
+    const Cache cache = options.cache == Cache::kUsual ? usual : options.cache;
+    if (cache != Cache::kHot) out.push_back(c);
+    if (cache == Cache::kCold) continue;
+    c.hot = true;
+    if (fits(c, l3_bytes) || options.cache == Cache::kUsual) {
+      out.push_back(c);
+      continue;
     }
+    const std::string why = fmt::format("{} moves {:.1f} MB, the last-level cache holds {:.1f} MB", c.id(), moved_bytes(c) / 1e6,
+                                        static_cast<double>(l3_bytes) / 1e6);
+    if (options.cache == Cache::kHot) throw UsageError("--cache hot: " + why);
+    notes->push_back("hot refused: " + why);
   }
   return out;
 }

@@ -17,7 +17,7 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-enum class Cache { kCold, kHot, kBoth };
+enum class Cache { kUsual, kCold, kHot, kBoth };
 
 /// One entry of --arms.
 struct ArmRequest {
@@ -28,28 +28,33 @@ struct ArmRequest {
 };
 
 struct RunOptions {
-  std::vector<std::string> ops = {"gemv"};
-  std::vector<Shape> shapes;
-  std::vector<int> ms = {1};
-  std::string group = "128";  ///< a number or "K"
-  omni_numerics numerics = OMNI_NUMERICS_GROUP;
-  Cache cache = Cache::kCold;
+  std::vector<Case> cases;  ///< in order: entry of --shape, operation, shape, M; the state of the cache is given by cases_of()
+  Cache cache = Cache::kUsual;
   std::string isa;       ///< cap; "" = none
   uint32_t threads = 0;  ///< resolved: never 0 after parsing
   int passes = 30;
   double min_effect_percent = 8;
   std::vector<ArmRequest> arms;  ///< empty: every arm that exists here
   bool add_arms = false;         ///< --arms began with "+": beside the default ones
+  bool only_chosen = false;      ///< of our arms only what the library chooses
+  std::string peers;             ///< command in front of the name of a worker of bench/peers; "" = none
   std::string json_path, html_path;
   std::string command_line;
 };
 
-enum class Action { kRun, kList, kCompare, kWorker, kVerify, kHelp };
+struct SuiteOptions {
+  double minutes = 10;       ///< budget
+  std::string only;          ///< part of the names of the rows to run; "" = all
+  std::string summary_path;  ///< Markdown
+};
+
+enum class Action { kRun, kSuite, kList, kCompare, kWorker, kVerify, kHelp };
 
 struct Options {
   Action action = Action::kRun;
   std::string help;
   RunOptions run;
+  SuiteOptions suite;
   std::vector<std::string> files;  ///< of compare: two
   double compare_min_effect_percent = 8;
   bool fail_on_slower = false;
@@ -59,7 +64,7 @@ struct Options {
 /// Throws UsageError naming the flag and its value.
 Options parse_options(int argc, const char* const* argv);
 
-/// The cases that the options ask for, in order: shape, operation, M, cache. Throws UsageError.
+/// The cases that the options ask for, each with the state of its cache. Throws UsageError.
 std::vector<Case> cases_of(const RunOptions& options, uint64_t l3_bytes, std::vector<std::string>* notes);
 
 /// Tier names, lowest first, as omni_set_max_isa takes them.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/ops/op.h"
+
 namespace omnibench {
 namespace {
 
@@ -23,31 +25,35 @@ std::string error_of(const std::vector<const char*>& arguments) {
 TEST(Options, ShapeIsAllThatIsNeeded) {
   const Options o = parse({"--threads", "2", "--shape", "gate_up"});
   EXPECT_EQ(o.action, Action::kRun);
-  ASSERT_EQ(o.run.shapes.size(), 1U);
-  EXPECT_EQ(o.run.shapes[0].n, 13312);
-  EXPECT_EQ(o.run.shapes[0].k, 2048);
-  EXPECT_EQ(o.run.ops, std::vector<std::string>{"gemv"});
-  EXPECT_EQ(o.run.ms, std::vector<int>{1});
-  EXPECT_EQ(o.run.group, "128");
+  ASSERT_EQ(o.run.cases.size(), 1U);
+  const Case& c = o.run.cases[0];
+  EXPECT_EQ(c.n(), 13312);
+  EXPECT_EQ(c.k(), 2048);
+  EXPECT_EQ(c.op, "w4a16");
+  EXPECT_EQ(c.m, 1);
+  EXPECT_EQ(c.group, 128U);
+  EXPECT_EQ(c.variant, "group");
+  EXPECT_EQ(c.threads, 2U);
   EXPECT_EQ(o.run.min_effect_percent, 8);
   EXPECT_TRUE(o.run.arms.empty());
 }
 
 TEST(Options, Lists) {
-  const Options o =
-      parse({"--threads", "1", "--shape", "all,64x32,2x48x64", "--m", "1,2,16", "--op", "gemv,pack", "--cache", "both"});
-  ASSERT_EQ(o.run.shapes.size(), 7U);
-  EXPECT_EQ(o.run.shapes[5].n, 64);
-  EXPECT_EQ(o.run.shapes[6].m, 2);
+  const Options o = parse({"--threads", "1", "--shape", "all,64x32", "--m", "1,2,16", "--op", "gemv,pack", "--cache", "both"});
   std::vector<std::string> notes;
   const std::vector<Case> cases = cases_of(o.run, uint64_t{1} << 20, &notes);
-  // Per named shape and the 64x32: three M and a pack, cold; 64x32 also hot; 2x48x64 has its own M.
+  // Per named shape and the 64x32: three M and a pack, cold; 64x32 also hot.
   size_t hot = 0;
   for (const Case& c : cases) hot += c.hot ? 1 : 0;
-  EXPECT_EQ(cases.size() - hot, 6 * 4 + 2U);
-  EXPECT_EQ(hot, 4 + 2U);
+  EXPECT_EQ(cases.size() - hot, 6 * 4U);
+  EXPECT_EQ(hot, 4U);
   EXPECT_FALSE(notes.empty());
-  EXPECT_EQ(cases[0].id(), "gemv/gate_up/13312x2048/m1/g128/group/cold/t1");
+  EXPECT_EQ(cases[0].id(), "w4a16/gate_up/13312x2048/m1/g128/group/cold/t1");
+  EXPECT_EQ(cases[15].id(), "pack/gate_up/13312x2048/g128/cold/t1");
+  const Options own = parse({"--threads", "1", "--shape", "2x48x64", "--m", "1,5"});
+  ASSERT_EQ(own.run.cases.size(), 1U);  // a shape with an M of its own is asked for once
+  EXPECT_EQ(own.run.cases[0].m, 2);
+  EXPECT_EQ(own.run.cases[0].shape.name, "48x64");
 }
 
 TEST(Options, HotIsRefusedForWhatTheCacheCannotHold) {
@@ -77,16 +83,17 @@ TEST(Options, Arms) {
 
 TEST(Options, BadInputNamesTheFlagAndTheValue) {
   const std::vector<std::pair<std::vector<const char*>, std::string>> cases = {
-      {{}, "--shape"},
+      {{}, "--suite"},
       {{"--shape", "gate"}, "--shape gate:"},
       {{"--shape", "0x64"}, "--shape 0x64:"},
       {{"--shape", "64x"}, "--shape 64x:"},
       {{"--shape", "64x64x64x64"}, "--shape 64x64x64x64:"},
       {{"--shape", "99999999999999999999x1"}, "--shape 99999999999999999999x1:"},
-      {{"--shape", "17x64x64"}, "--shape 17x64x64:"},
+      {{"--shape", "5000x64x64"}, "--shape 5000x64x64:"},
+      {{"--op", "pack", "--shape", "1x64x64"}, "--shape 1x64x64:"},
       {{"--shape", "o", "--op", "gemm"}, "--op gemm:"},
       {{"--shape", "o", "--m", "0"}, "--m 0:"},
-      {{"--shape", "o", "--m", "17"}, "--m 17:"},
+      {{"--shape", "o", "--m", "4097"}, "--m 4097:"},
       {{"--shape", "o", "--m", "1,,2"}, "--m \"\":"},
       {{"--shape", "o", "--group", "100"}, "--group 100:"},
       {{"--shape", "o", "--isa", "sse9"}, "--isa sse9:"},
@@ -101,6 +108,10 @@ TEST(Options, BadInputNamesTheFlagAndTheValue) {
       {{"--shape", "o", "--arms", "=x"}, "--arms =x:"},
       {{"--shape", "o", "--arms", "a,a"}, "--arms a:"},
       {{"--shape", "o", "--json"}, "--json"},
+      {{"--suite", "--shape", "o"}, "--shape o:"},
+      {{"--suite", "--budget", "ten"}, "--budget ten:"},
+      {{"--shape", "o", "--only", "w4a8"}, "--only w4a8:"},
+      {{"--shape", "o", "--summary", "s.md"}, "--summary s.md:"},
       {{"--shap", "o"}, "--shap"},
       {{"compare", "one.json"}, "reports"},
       {{"compare", "a", "b", "--min-effect", "x"}, "--min-effect x:"},
@@ -119,6 +130,32 @@ TEST(Options, BadInputNamesTheFlagAndTheValue) {
     EXPECT_NE(error.find(expected), std::string::npos) << "\"" << error << "\" should name " << expected;
     EXPECT_EQ(error.find('\n'), std::string::npos);
   }
+}
+
+TEST(Options, EveryOperationHasAUsualCase) {
+  for (const Op& op : all_ops()) {
+    const Options o = parse({"--threads", "1", "--op", op.name.c_str()});
+    ASSERT_EQ(o.run.cases.size(), 1U) << op.name;
+    const Case& c = o.run.cases[0];
+    EXPECT_EQ(c.shape.name, op.shapes.front().name) << op.name;
+    EXPECT_EQ(c.m > 0, op.most_rows > 0) << op.name;
+    EXPECT_EQ(c.group > 0, !op.group.empty()) << op.name;
+    EXPECT_EQ(c.variant, op.variants.empty() ? "" : op.variants.front()) << op.name;
+    for (const Shape& shape : op.shapes) EXPECT_EQ(shape.sizes.size(), op.sizes.size()) << op.name << " " << shape.name;
+    std::vector<std::string> notes;
+    const std::vector<Case> cases = cases_of(o.run, uint64_t{1} << 20, &notes);
+    ASSERT_EQ(cases.size(), 1U) << op.name;
+    EXPECT_EQ(cases[0].hot, !op.cold) << op.name;
+    EXPECT_GT(moved_bytes(cases[0]), 0) << op.name;
+  }
+}
+
+TEST(Options, Suite) {
+  const Options o = parse({"--suite", "--threads", "2", "--budget", "2.5", "--only", "w4a8", "--passes", "20"});
+  EXPECT_EQ(o.action, Action::kSuite);
+  EXPECT_EQ(o.suite.minutes, 2.5);
+  EXPECT_EQ(o.suite.only, "w4a8");
+  EXPECT_EQ(o.run.passes, 20);
 }
 
 TEST(Options, Subcommands) {

@@ -63,12 +63,26 @@ class Program : public testing::Test {
 };
 
 TEST_F(Program, BadInputIsOneLineAndStatusTwo) {
-  for (const char* arguments :
-       {"", "--shape nothing", "--shape 64x64 --m 99", "--shape 64x64 --isa best", "--shape 64x64 --arms nobody", "--frobnicate",
-        "--shape 64x64 --json /nonexistent/report.json", "--shape 64x64 --html /", "--shape 64x64 --json \"\"",
-        "--shape 64x64 --html \"\"", "verify --json \"\" /", "--shape 64x64 --m 1,1", "--shape all,o",
-        "--shape 64x64 --op gemv,gemv", "compare /nonexistent/a /nonexistent/b", "--shape 64x64 --op pack --arms onednn",
-        "compare onlyone"}) {
+  for (const char* arguments : {"",
+                                "--shape nothing",
+                                "--shape 64x64 --m 9999",
+                                "--shape 64x64 --isa best",
+                                "--shape 64x64 --arms nobody",
+                                "--frobnicate",
+                                "--shape 64x64 --json /nonexistent/report.json",
+                                "--shape 64x64 --html /",
+                                "--shape 64x64 --json \"\"",
+                                "--shape 64x64 --html \"\"",
+                                "verify --json \"\" /",
+                                "--shape 64x64 --m 1,1",
+                                "--shape all,o",
+                                "--shape 64x64 --op gemv,gemv",
+                                "compare /nonexistent/a /nonexistent/b",
+                                "--shape 64x64 --op pack --arms onednn",
+                                "--suite --only nothing",
+                                "--suite --arms omni",
+                                "--op rms",
+                                "compare onlyone"}) {
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.status, 2) << arguments;
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << arguments << ": " << ran.err;
@@ -102,7 +116,9 @@ TEST_F(Program, VerifyingRefusesAPipeInsteadOfWaitingForIt) {
 
 TEST_F(Program, ListsAndHelps) {
   EXPECT_EQ(run("--list").status, 0);
-  EXPECT_NE(run("--list").out.find("gate_up"), std::string::npos);
+  for (const char* word : {"gate_up", "w4a16", "peak-vnni", "suite (--suite)"}) {
+    EXPECT_NE(run("--list").out.find(word), std::string::npos) << word;
+  }
   EXPECT_EQ(run("--help").status, 0);
   EXPECT_EQ(run("compare --help").status, 0);
 }
@@ -265,6 +281,24 @@ TEST_F(Program, ACaseThatDoesNotFitMemoryIsReported) {
   EXPECT_NE(ran.err.find("--shape 2147483648x65536: "), std::string::npos) << ran.err;
   EXPECT_EQ(run("--shape 1000000000x1000000000,64x64 --threads 1 --passes 2 --arms omni").status, 1);
   EXPECT_NE(report("big.json")["results"][0]["arms"][0]["error"].get<std::string>().find("available memory"), std::string::npos);
+}
+
+// One row of the suite, with no time at all: the fewest passes, a page, a table, and peers that are absent but no failure.
+TEST_F(Program, SuiteWritesItsFigures) {
+  const Ran ran = run("--suite --only w4a16-m1-o --budget 0 --threads 2 --json " + path("s.json") + " --html " + path("s.html") +
+                      " --summary " + path("s.md"));
+  ASSERT_EQ(ran.status, 0) << ran.err << ran.out;
+  const json s = report("s.json");
+  ASSERT_EQ(s["results"].size(), 1U);
+  EXPECT_EQ(s["results"][0]["order"].size(), 12U);
+  ASSERT_GE(s["suite"]["figures"].size(), 2U);
+  EXPECT_TRUE(s["suite"]["figures"][0]["value"].is_number());
+  EXPECT_EQ(s["suite"]["figures"][1]["outcome"], "not measured: torch-int4 did not take part");
+  for (const char* name : {"s.html", "s.md"}) {
+    std::ifstream file(path(name));
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_NE(text.find("share of the read arm"), std::string::npos) << name;
+  }
 }
 
 TEST_F(Program, PackAndDequantise) {

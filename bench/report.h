@@ -27,7 +27,8 @@ struct CaseSetting {
 /// One element of results[].
 nlohmann::json result_json(const CaseSetting& setting, const CaseRun& run, double min_effect);
 
-/// The frame around the results. `settings` says how the run was asked for, `warnings` concern all of it.
+/// The frame around the results. `settings` says how the run was asked for, `warnings` concern all of it. A run of the suite adds
+/// its figures under "suite" afterwards.
 nlohmann::json report_json(nlohmann::json settings, nlohmann::json machine, nlohmann::json results,
                            const std::vector<std::string>& warnings, bool success);
 
@@ -45,6 +46,8 @@ std::string format_number(const nlohmann::json& value, int digits);
 std::string format_percent(const nlohmann::json& fraction);
 std::string case_line(const nlohmann::json& result);
 std::string bytes_line(const nlohmann::json& result);
+/// Columns wide enough for their widest line; the first and the last flush left.
+std::string text_table(const std::vector<std::vector<std::string>>& lines);
 
 }  // namespace omnibench
 #endif

@@ -3,6 +3,7 @@
 
 #include "bench/plot.h"
 #include "bench/report.h"
+#include "bench/suite.h"
 
 namespace omnibench {
 namespace {
@@ -85,6 +86,26 @@ std::string result_section(const json& result, const std::string& svg) {
   return out + comparison_table(result);
 }
 
+/// The figures of a run of the suite, each linked to its case.
+std::string suite_section(const json& suite) {
+  std::string out =
+      "<h2>Suite</h2>\n<table><tr><th>row</th><th>figure</th><th>value</th><th>interval</th><th>target</th><th>omni, median</th>"
+      "<th>outcome</th></tr>\n";
+  for (const json& f : suite["figures"]) {
+    const bool missed = f["outcome"].get<std::string>().starts_with("missed");
+    const bool any = f["value"].is_number();
+    const auto bound = [&](const char* key) { return f["unit"] == "ns" ? format_time(f[key]) : format_number(f[key], 2); };
+    out += fmt::format(
+        "<tr><td><a href=\"#{}\">{}</a></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td{}>{}</td></tr>\n",
+        escape(f["case"]), escape(f["row"]), escape(f["figure"]), format_figure(f), any ? bound("low") + " – " + bound("high") : "",
+        format_target(f), format_time(f["median_ns"]), missed ? " class=\"bad\"" : "", escape(f["outcome"]));
+  }
+  out += "</table>\n";
+  if (!suite["not_timed"].empty()) out += "<details><summary>Kernels that were not timed</summary><ul>\n";
+  for (const json& kernel : suite["not_timed"]) out += fmt::format("<li>{}</li>\n", escape(kernel));
+  return out + (suite["not_timed"].empty() ? "" : "</ul></details>\n");
+}
+
 std::string key_values(const json& object) {
   std::string out = "<table>";
   for (const auto& [key, value] : object.items()) {
@@ -121,6 +142,7 @@ std::string report_html(const json& report, bool* plots_missing) {
   if (report["status"] != "ok") head += "<p class=\"bad\">Some arms failed: see below.</p>\n";
   for (const json& warning : report["warnings"]) head += fmt::format("<p class=\"warn\">{}</p>\n", escape(warning));
   if (*plots_missing) head += "<p class=\"small\">gnuplot was not found when this page was written: no plots.</p>\n";
+  if (report.contains("suite")) head += suite_section(report["suite"]);
   return head + body + "<h2>Machine</h2>\n" + key_values(report["machine"]) + "<h2>Settings</h2>\n" +
          key_values(report["settings"]) + "</body></html>\n";
 }

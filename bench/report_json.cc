@@ -7,6 +7,7 @@
 
 #include "bench/git_revision.h"
 #include "bench/google_timer.h"
+#include "bench/ops/op.h"
 #include "bench/report.h"
 
 namespace omnibench {
@@ -95,32 +96,32 @@ json arm_json(const ArmRun& arm, const Limits& limits, double tick_ns) {
 
 json case_json(const CaseSetting& setting) {
   const Case& c = setting.c;
-  const BytesModel bytes = bytes_model(c);
-  return {{"id", c.id()},
-          {"op", c.op},
-          {"shape", c.shape.name},
-          {"m", c.m},
-          {"n", c.shape.n},
-          {"k", c.shape.k},
-          {"group", c.group},
-          {"class", c.op == "gemv" ? json(to_text(c.numerics)) : json(nullptr)},
-          {"cache", c.hot ? "hot" : "cold"},
-          {"threads", c.threads},
-          {"seed", c.shape.seed},
-          {"copies", setting.copies},
-          {"rotation_bytes", setting.rotation_bytes},
-          {"pages", setting.pages},
-          {"bytes_model", bytes_model_text(c.op)},
-          {"bytes",
-           {{"codes", bytes.codes},
-            {"scales", bytes.scales},
-            {"x", bytes.x},
-            {"y", bytes.y},
-            {"source", bytes.source},
-            {"out", bytes.out},
-            {"total", bytes.total()}}},
-          {"flops", flops(c)},
-          {"notes", setting.notes}};
+  const Op& op = op_of(c);
+  json bytes = json::object();
+  for (const Part& part : parts_of(c)) bytes[part.name] = part.moved_bytes();
+  bytes["total"] = moved_bytes(c);
+  json out = {{"id", c.id()},
+              {"op", c.op},
+              {"shape", c.shape.name},
+              {"m", c.m},
+              {"sizes", json::object()},
+              {"group", c.group > 0 ? json(c.group) : json(nullptr)},
+              {"class", c.variant.empty() ? json(nullptr) : json(c.variant)},
+              {"cache", c.hot ? "hot" : "cold"},
+              {"threads", c.threads},
+              {"seed", c.shape.seed},
+              {"copies", setting.copies},
+              {"rotation_bytes", setting.rotation_bytes},
+              {"pages", setting.pages},
+              {"bytes_model", op.bytes_model},
+              {"bytes", std::move(bytes)},
+              {"flops", operations_of(c)},
+              {"notes", setting.notes}};
+  for (size_t i = 0; i < op.sizes.size(); ++i) out["sizes"][op.sizes[i]] = c.size(i);
+  for (const char* key : {"n", "k"}) {  // where matrices are meant, as ever
+    if (out["sizes"].contains(key)) out[key] = out["sizes"][key];
+  }
+  return out;
 }
 
 std::string utc_now() {
@@ -198,7 +199,9 @@ json report_json(json settings, json machine, json results, const std::vector<st
           {"omni_version", omni_version()},
           {"git_revision", kGitRevision},
           {"status", success ? "ok" : "failed"},
-          {"units", "ns; GB/s = 1e9 bytes a second; GFLOP/s = 1e9 operations a second, 2*M*N*K a call"},
+          {"units",
+           "ns; GB/s = 1e9 bytes a second; GFLOP/s = 1e9 operations a second (integer ones where operands are integers), a "
+           "multiply-add is two"},
           {"settings", std::move(settings)},
           {"machine", std::move(machine)},
           {"google_benchmark_context", std::move(context)},

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cctype>
 
+#include "bench/ops/op.h"
 #include "bench/report.h"
+#include "bench/suite.h"
 
 namespace omnibench {
 namespace {
@@ -31,7 +33,9 @@ Row arm_row(const json& arm) {
           arm["status"] == "ok" ? arm["detail"].get<std::string>() : arm["status"].get<std::string>()};
 }
 
-std::string table(const std::vector<Row>& rows) {
+}  // namespace
+
+std::string text_table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> width(rows[0].size(), 0);
   for (const Row& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
@@ -48,8 +52,6 @@ std::string table(const std::vector<Row>& rows) {
   }
   return out;
 }
-
-}  // namespace
 
 std::string format_time(const json& ns) {
   if (!ns.is_number()) return "-";
@@ -70,11 +72,18 @@ std::string format_percent(const json& fraction) {
 
 std::string case_line(const json& result) {
   const json& c = result["case"];
-  std::string line = fmt::format("{} {} N={} K={}", c["op"].get<std::string>(), c["shape"].get<std::string>(),
-                                 c["n"].get<int64_t>(), c["k"].get<int64_t>());
-  if (c["op"] == "gemv") line += fmt::format(" M={}, class {}", c["m"].get<int64_t>(), c["class"].get<std::string>());
-  line += fmt::format(", group {}, {} thread{}, {}", c["group"].get<uint32_t>(), c["threads"].get<uint32_t>(),
-                      c["threads"].get<uint32_t>() == 1 ? "" : "s", c["cache"].get<std::string>());
+  std::string line = fmt::format("{} {}", c["op"].get<std::string>(), c["shape"].get<std::string>());
+  const Op* op = find_op(c["op"]);
+  for (const std::string& name : op != nullptr ? op->sizes : std::vector<std::string>{}) {
+    std::string upper = name;
+    std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char letter) { return std::toupper(letter); });
+    line += fmt::format(" {}={}", upper, c["sizes"][name].get<int64_t>());
+  }
+  if (c["m"].get<int64_t>() > 0) line += fmt::format(" M={}", c["m"].get<int64_t>());
+  if (c["class"].is_string()) line += fmt::format(", {}", c["class"].get<std::string>());
+  if (c["group"].is_number()) line += fmt::format(", group {}", c["group"].get<uint32_t>());
+  line += fmt::format(", {} thread{}, {}", c["threads"].get<uint32_t>(), c["threads"].get<uint32_t>() == 1 ? "" : "s",
+                      c["cache"].get<std::string>());
   if (c["cache"] == "cold") {
     line += fmt::format(" ({} copies, {:.0f} MB)", c["copies"].get<int64_t>(), c["rotation_bytes"].get<double>() / 1e6);
   }
@@ -84,12 +93,12 @@ std::string case_line(const json& result) {
 std::string bytes_line(const json& result) {
   const json& c = result["case"];
   std::string parts;
-  for (const char* part : {"codes", "scales", "x", "y", "source", "out"}) {
-    const double bytes = c["bytes"][part];
-    if (bytes > 0) parts += fmt::format("{}{} {:.0f}", parts.empty() ? "" : " + ", part, bytes);
+  for (const auto& [part, bytes] : c["bytes"].items()) {
+    if (part == "total" || bytes.get<double>() <= 0) continue;
+    parts += fmt::format("{}{} {:.0f}", parts.empty() ? "" : " + ", part, bytes.get<double>());
   }
   std::string line = fmt::format("bytes of one call: {} = {:.0f}", parts, c["bytes"]["total"].get<double>());
-  if (c["flops"].get<double>() > 0) line += fmt::format("; operations 2*M*N*K = {:.0f}", c["flops"].get<double>());
+  if (c["flops"].get<double>() > 0) line += fmt::format("; operations = {:.0f}", c["flops"].get<double>());
   return line;
 }
 
@@ -99,7 +108,7 @@ std::string report_terminal(const json& report) {
     out += case_line(result) + "\n  " + bytes_line(result) + "\n";
     std::vector<Row> rows = {{"arm", "median", "best", "spread", "GB/s", "of read", "GFLOP/s", "of peak", "checked", "n", "what"}};
     for (const json& arm : result["arms"]) rows.push_back(arm_row(arm));
-    out += table(rows);
+    out += text_table(rows);
     out += "  => " + result["verdict"].get<std::string>() + "\n";
     for (const json& arm : result["arms"]) {
       if (arm["error"].is_string()) {
@@ -111,6 +120,7 @@ std::string report_terminal(const json& report) {
     for (const json& warning : result["warnings"]) out += "  warning: " + warning.get<std::string>() + "\n";
     out += "\n";
   }
+  if (report.contains("suite")) out += suite_terminal(report);
   for (const json& warning : report["warnings"]) out += "warning: " + warning.get<std::string>() + "\n";
   out += fmt::format("omni-kernels {} ({}), {}; not ranked under {} % or inside the spread\n",
                      report["omni_version"].get<std::string>(), report["git_revision"].get<std::string>(),

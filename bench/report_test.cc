@@ -21,8 +21,10 @@ using nlohmann::json;
 
 Case small_case(int64_t n, int64_t k) {
   Case c;
-  c.op = "gemv";
-  c.shape = {std::to_string(n) + "x" + std::to_string(k), n, k, 0, 1};
+  c.op = "w4a16";
+  c.shape = {std::to_string(n) + "x" + std::to_string(k), {n, k}, 0, 1};
+  c.group = 128;
+  c.variant = "group";
   c.threads = 2;
   return c;
 }
@@ -120,17 +122,20 @@ TEST(Report, ListsFailuresWithTheirReason) {
 // 8192x2048 g128: bytes = codes + scales + x + y, GB = 1e9, operations = 2*M*N*K.
 TEST(Report, BytesAndOperationsModel) {
   Case c = small_case(8192, 2048);
-  const BytesModel bytes = bytes_model(c);
-  EXPECT_EQ(bytes.codes, 8192.0 * 2048 / 2);
-  EXPECT_EQ(bytes.scales, 16.0 * 8192 * 2 * 2);
-  EXPECT_EQ(bytes.x, 2048.0 * 2);
-  EXPECT_EQ(bytes.y, 8192.0 * 2);
-  EXPECT_EQ(bytes.total(), bytes.codes + bytes.scales + bytes.x + bytes.y);
-  EXPECT_EQ(flops(c), 2.0 * 8192 * 2048);
+  const std::vector<Part> parts = parts_of(c);
+  ASSERT_EQ(parts.size(), 4U);
+  EXPECT_EQ(parts[0].moved_bytes(), 8192.0 * 2048 / 2);
+  EXPECT_EQ(parts[1].moved_bytes(), 16.0 * 8192 * 2 * 2);
+  EXPECT_EQ(parts[2].moved_bytes(), 2048.0 * 2);
+  EXPECT_EQ(parts[3].moved_bytes(), 8192.0 * 2);
+  const double total = 8192.0 * 2048 / 2 + 16.0 * 8192 * 2 * 2 + 2048.0 * 2 + 8192.0 * 2;
+  EXPECT_EQ(moved_bytes(c), total);
+  EXPECT_EQ(rotated_bytes(c), parts[0].moved_bytes() + parts[1].moved_bytes());
+  EXPECT_EQ(operations_of(c), 2.0 * 8192 * 2048);
 
   CaseRun run;
   ArmRun arm;
-  arm.info = {"a", ArmRole::kContender, "", bytes.total(), flops(c)};
+  arm.info = {"a", ArmRole::kContender, "", total, operations_of(c)};
   for (int p = 0; p < 12; ++p) {
     Sample s;
     s.pass = p;
@@ -141,14 +146,14 @@ TEST(Report, BytesAndOperationsModel) {
   }
   run.arms.push_back(arm);
   const json result = result_json({c, 1, 0, "4 KiB", {}}, run, 0.08);
-  EXPECT_NEAR(result["arms"][0]["gbps"].get<double>(), bytes.total() / 1e6, 1e-9);
+  EXPECT_NEAR(result["arms"][0]["gbps"].get<double>(), total / 1e6, 1e-9);
   EXPECT_NEAR(result["arms"][0]["gflops"].get<double>(), 2.0 * 8192 * 2048 / 1e6, 1e-9);
-  EXPECT_EQ(result["case"]["bytes"]["total"], bytes.total());
+  EXPECT_EQ(result["case"]["bytes"]["total"], total);
   const std::string text = report_terminal(fake_report(result));
   EXPECT_NE(text.find("GB/s"), std::string::npos);
   EXPECT_NE(text.find("codes 8388608 + scales 524288 + x 4096 + y 16384 = 8933376"), std::string::npos) << text;
   c.m = 16;
-  EXPECT_EQ(flops(c), 2.0 * 16 * 8192 * 2048);
+  EXPECT_EQ(operations_of(c), 2.0 * 16 * 8192 * 2048);
 }
 
 TEST(Html, IsOneSelfContainedEscapedPage) {

@@ -9,6 +9,7 @@
 
 #include "bench/arms/arms.h"
 #include "bench/git_revision.h"
+#include "bench/ops/op.h"
 #include "bench/run.h"
 
 namespace omnibench {
@@ -19,11 +20,10 @@ using nlohmann::json;
 /// Everything that a served case needs, in the order of their dependence.
 struct Served {
   Pool pool;
-  Operands operands;
-  Reference reference;
+  std::unique_ptr<Workload> workload;
   std::unique_ptr<Arm> arm;
-  Served(const Case& c, const std::string& isa) : pool(c.threads), operands(c, pool), reference(operands) {
-    arm = make_our_arm("omni", reference, {"", isa});
+  Served(const Case& c, const std::string& isa) : pool(c.threads), workload(op_of(c).make(c, pool)) {
+    arm = make_our_arm("omni", *workload, {"", isa});
     arm->prepare();
   }
 };
@@ -31,13 +31,12 @@ struct Served {
 Case case_of(const json& question) {
   Case c;
   c.op = question.at("op");
-  c.shape.n = question.at("n");
-  c.shape.k = question.at("k");
-  c.shape.name = fmt::format("{}x{}", c.shape.n, c.shape.k);
+  for (const std::string& size : op_of(c).sizes) c.shape.sizes.push_back(question.at(size));
+  c.shape.name = fmt::format("{}", fmt::join(c.shape.sizes, "x"));
   c.shape.seed = question.at("seed");
   c.m = question.at("m");
   c.group = question.at("group");
-  c.numerics = question.at("class") == "torch" ? OMNI_NUMERICS_TORCH : OMNI_NUMERICS_GROUP;
+  c.variant = question.at("class");
   c.hot = question.at("cache") == "hot";
   c.threads = question.at("threads");
   return c;
@@ -50,20 +49,19 @@ json answer(const std::string& line, const std::string& isa, std::unique_ptr<Ser
   if (word == "case") {
     served.reset();
     served = std::make_unique<Served>(case_of(json::parse(rest)), isa);
-    const Case& c = served->operands.the_case();
     return {{"ok", true},
             {"detail", fmt::format("{}, omni-kernels {} ({})", served->arm->info().detail, omni_version(), kGitRevision)},
             {"bytes", served->arm->info().bytes},
-            {"compare", c.op == "gemv" ? to_text(c.numerics) : "none"}};
+            {"compare", served->workload->own_comparison()}};
   }
   if (served == nullptr) throw std::runtime_error("no case yet");
   SteadyClock clock;
   if (word == "run") return {{"ns", served->arm->sample(clock, std::stoll(rest))}};
   if (word == "output") {
-    served->arm->sample(clock, 1);
-    const Case& c = served->operands.the_case();
+    served->arm->verify();
+    const Workload& w = *served->workload;
     std::ofstream file(rest, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(served->operands.y()), static_cast<std::streamsize>(2 * c.m * c.shape.n));
+    file.write(w.first<char>(w.output_part()), static_cast<std::streamsize>(w.parts()[w.output_part()].bytes));
     if (!file) throw std::runtime_error("cannot write " + rest);
     return {{"ok", true}, {"type", "bf16"}};
   }

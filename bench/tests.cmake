@@ -7,7 +7,7 @@ function(omni_bench_test name)
 endfunction()
 
 if(OMNI_BUILD_BENCH)
-  foreach(name external_test harness_test options_test program_test reference_test report_test stats_test)
+  foreach(name external_test harness_test ops_test options_test program_test report_test stats_test suite_test)
     omni_bench_test(${name})
   endforeach()
   target_compile_definitions(bench_program_test PRIVATE OMNI_BENCH_PROGRAM="$<TARGET_FILE:omni-bench>")

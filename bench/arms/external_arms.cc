@@ -11,6 +11,7 @@
 
 #include "bench/arms/arms.h"
 #include "bench/interrupt.h"
+#include "bench/ops/op.h"
 #include "bench/subprocess.h"
 
 namespace omnibench {
@@ -62,31 +63,30 @@ std::vector<char> read_file(const std::string& path) {
 
 class WorkerArm final : public Arm {
  public:
-  WorkerArm(std::string name, Reference& reference, std::string command)
-      : reference_(reference), operands_(reference.operands()), command_(std::move(command)) {
+  WorkerArm(std::string name, Workload& workload, std::string command) : workload_(workload), command_(std::move(command)) {
     info_.name = std::move(name);
     info_.detail = command_;
-    info_.flops = flops(operands_.the_case());
+    info_.flops = operations_of(workload_.the_case());
   }
 
   void prepare() override {
-    const Case& c = operands_.the_case();
+    const Case& c = workload_.the_case();
+    const Op& op = op_of(c);
     scratch_ = std::make_unique<Scratch>();
-    write_operands();
+    json question = {{"op", c.op},
+                     {"m", c.m},
+                     {"group", c.group},
+                     {"class", c.variant},
+                     {"cache", c.hot ? "hot" : "cold"},
+                     {"rotation_bytes", c.hot ? 0 : cold_rotation_bytes()},
+                     {"threads", c.threads},
+                     {"seed", c.shape.seed}};
+    for (size_t i = 0; i < op.sizes.size(); ++i) question[op.sizes[i]] = c.size(i);
+    workload_.write_operands([&](const char* name, const void* data, size_t bytes) {
+      write_file(scratch_->file(name), data, bytes);
+      question[name] = scratch_->file(name);
+    });
     process_ = std::make_unique<Subprocess>("exec " + command_);
-    const json question = {{"op", c.op},
-                           {"n", c.shape.n},
-                           {"k", c.shape.k},
-                           {"m", c.m},
-                           {"group", c.group},
-                           {"class", to_text(c.numerics)},
-                           {"cache", c.hot ? "hot" : "cold"},
-                           {"rotation_bytes", c.hot ? 0 : cold_rotation_bytes()},
-                           {"threads", c.threads},
-                           {"seed", c.shape.seed},
-                           {"codes", scratch_->file("codes")},
-                           {"scales", scratch_->file("scales")},
-                           {"x", scratch_->file("x")}};
     const json answer = ask("case " + question.dump(), kSetUpSeconds);
     info_.detail = answer.value("detail", command_);
     info_.bytes = answer.value("bytes", 0.0);
@@ -98,17 +98,7 @@ class WorkerArm final : public Arm {
     const std::string path = scratch_->file("output");
     const json answer = ask("output " + path, kRunSeconds);
     const std::vector<char> bytes = read_file(path);
-    const Case& c = operands_.the_case();
-    const bool f32 = answer.value("type", "bf16") == "f32";
-    const int64_t elements =
-        c.op == "pack" ? static_cast<int64_t>(operands_.codes_bytes()) / 2 : c.shape.n * (c.op == "gemv" ? c.m : c.shape.k);
-    if (static_cast<int64_t>(bytes.size()) != elements * (f32 ? 4 : 2)) {
-      throw std::runtime_error(
-          fmt::format("the worker's output has {} bytes, {} expected", bytes.size(), elements * (f32 ? 4 : 2)));
-    }
-    if (c.op == "pack") return reference_.compare_pack(reinterpret_cast<const uint8_t*>(bytes.data()));
-    if (c.op == "dequant") return reference_.compare_dequant(reinterpret_cast<const uint16_t*>(bytes.data()));
-    return reference_.compare_gemv(bytes.data(), f32, tolerance());
+    return workload_.compare(bytes.data(), bytes.size(), answer.value("type", "bf16") == "f32", compare_);
   }
 
   double sample(Clock& /*clock*/, int64_t calls) override {
@@ -147,25 +137,7 @@ class WorkerArm final : public Arm {
     return answer;
   }
 
-  void write_operands() const {
-    const Generator& g = operands_.generator();
-    std::vector<uint8_t> codes(static_cast<size_t>(g.n * g.k));
-    operands_.pool().run(g.n, [&](int64_t channel) { g.codes(channel, channel + 1, codes.data() + channel * g.k); });
-    write_file(scratch_->file("codes"), codes.data(), codes.size());
-    write_file(scratch_->file("scales"), operands_.copy(0).scales, operands_.scales_bytes());
-    write_file(scratch_->file("x"), operands_.x(), static_cast<size_t>(2 * operands_.the_case().m * g.k));
-  }
-
-  [[nodiscard]] Tolerance tolerance() const {
-    if (compare_ == "group") return Tolerance::kGroupBits;
-    if (compare_ == "torch") return Tolerance::kTorchBits;
-    if (compare_ == "bf16-weights") return Tolerance::kBf16Weights;
-    if (compare_ == "int8-activations") return Tolerance::kInt8Activations;
-    throw std::runtime_error("the worker asks for the unknown comparison \"" + compare_ + "\"");
-  }
-
-  Reference& reference_;
-  Operands& operands_;
+  Workload& workload_;
   std::string command_, compare_, given_up_;
   std::unique_ptr<Scratch> scratch_;
   std::unique_ptr<Subprocess> process_;
@@ -190,8 +162,8 @@ class CommandArm final : public Arm {
 
 }  // namespace
 
-std::unique_ptr<Arm> make_worker_arm(std::string name, Reference& reference, std::string command) {
-  return std::make_unique<WorkerArm>(std::move(name), reference, std::move(command));
+std::unique_ptr<Arm> make_worker_arm(std::string name, Workload& workload, std::string command) {
+  return std::make_unique<WorkerArm>(std::move(name), workload, std::move(command));
 }
 
 std::unique_ptr<Arm> make_command_arm(std::string name, std::string command) {

@@ -29,10 +29,14 @@ struct alignas(64) Sink {
 
 class ReadArm final : public LoopArm {
  public:
-  ReadArm(std::string name, Operands& operands) : operands_(operands) {
+  ReadArm(std::string name, Workload& workload) : workload_(workload) {
     info_.name = std::move(name);
     info_.role = ArmRole::kRead;
-    info_.bytes = bytes_model(operands.the_case()).total();
+    info_.bytes = moved_bytes(workload.the_case());
+    for (size_t part = 0; part < workload.parts().size(); ++part) {
+      const auto bytes = static_cast<size_t>(workload.parts()[part].moved_bytes());
+      if (bytes > 0) spans_.push_back({part, bytes});
+    }
   }
 
   /// Times every way of reading on the operands themselves and keeps the fastest: the rounds go through all ways in turn.
@@ -62,24 +66,15 @@ class ReadArm final : public LoopArm {
 
  protected:
   void call() override {
-    const std::vector<Span>& spans = operands_.next().spans;
-    const Pool& pool = operands_.pool();
+    const Pool& pool = workload_.pool();
     struct Context {
-      const std::vector<Span>* spans;
-      const Way* way;
-      Sink* sinks;
+      const ReadArm* arm;
+      const uint8_t* copy;
       int64_t count;
-    } context{&spans, &way_, sinks_.data(), static_cast<int64_t>(pool.threads()) * way_.blocks};
+    } context{this, workload_.next(), static_cast<int64_t>(pool.threads()) * way_.blocks};
     const omni_task task = [](void* opaque, int64_t index) {
       const auto& c = *static_cast<const Context*>(opaque);
-      uint64_t sum = 0;
-      for (const Span& span : *c.spans) {
-        const size_t lines = (span.bytes + 63) / 64;
-        const size_t from = lines * static_cast<size_t>(index) / static_cast<size_t>(c.count) * 64;
-        const size_t to = std::min(lines * static_cast<size_t>(index + 1) / static_cast<size_t>(c.count) * 64, span.bytes);
-        if (to > from) sum |= c.way->loop(span.data + from, to - from, c.way->streams, c.way->prefetch);
-      }
-      c.sinks[index].value = sum;
+      c.arm->read_block(c.copy, static_cast<size_t>(index), static_cast<size_t>(c.count));
     };
     pool.parallel()->parallel_for(pool.parallel()->context, context.count, task, &context);
   }
@@ -90,6 +85,22 @@ class ReadArm final : public LoopArm {
     ReadLoop loop;
     int streams, prefetch, blocks;
   };
+  struct Span {
+    size_t part, bytes;
+  };
+
+  /// Block `index` of `count`: its share of the lines of every operand.
+  void read_block(const uint8_t* copy, size_t index, size_t count) const {
+    uint64_t sum = 0;
+    for (const Span& span : spans_) {
+      const uint8_t* data = workload_.data(copy, span.part);
+      const size_t lines = (span.bytes + 63) / 64;
+      const size_t from = lines * index / count * 64;
+      const size_t to = std::min(lines * (index + 1) / count * 64, span.bytes);
+      if (to > from) sum |= way_.loop(data + from, to - from, way_.streams, way_.prefetch);
+    }
+    sinks_[index].value = sum;
+  }
 
   std::vector<Way> all_ways() {
     std::vector<Way> ways = {{"64-bit loads", read_portable, 1, 0, 1}};
@@ -109,53 +120,37 @@ class ReadArm final : public LoopArm {
       add("32-byte loads", read_avx2);
     }
 #endif
-    sinks_ = std::vector<Sink>(static_cast<size_t>(operands_.pool().threads()) * 16);
+    sinks_ = std::vector<Sink>(static_cast<size_t>(workload_.pool().threads()) * 16);
     return ways;
   }
 
-  Operands& operands_;
+  Workload& workload_;
+  std::vector<Span> spans_;
   Way way_{"64-bit loads", read_portable, 1, 0, 1};
-  std::vector<Sink> sinks_;
+  mutable std::vector<Sink> sinks_;  ///< a line for each block
 };
 
 class PeakArm final : public LoopArm {
  public:
-  PeakArm(std::string name, const Operands& operands, bool bf16) : operands_(operands), bf16_(bf16) {
+  PeakArm(std::string name, const Workload& workload, std::string which) : workload_(workload), which_(std::move(which)) {
     info_.name = std::move(name);
     info_.role = ArmRole::kPeak;
   }
 
   void prepare() override {
-    int64_t per_round = 0;
-#if defined(__x86_64__)
-    const uint32_t isa = hardware_isa();
-    if (bf16_) {
-      if ((isa & OMNI_ISA_AVX512BF16) == 0) throw Refused("this machine has no VDPBF16PS");
-      loop_ = peak_bf16_avx512;
-      per_round = kPeakBf16Flops;
-      info_.detail = "VDPBF16PS zmm, 24 independent accumulators";
-    } else if ((isa & OMNI_ISA_AVX512F) != 0) {
-      loop_ = peak_fma_avx512;
-      per_round = kPeakAvx512Flops;
-      info_.detail = "fp32 FMA zmm, 24 independent accumulators";
-    } else if ((isa & OMNI_ISA_FMA) != 0 && (isa & OMNI_ISA_AVX2) != 0) {
-      loop_ = peak_fma_avx2;
-      per_round = kPeakAvx2Flops;
-      info_.detail = "fp32 FMA ymm, 10 independent accumulators";
-    }
-#endif
-    if (loop_ == nullptr) throw Refused("no vector multiply-add that this program has a loop for");
-    // As many operations as the case, and enough that handing work to the threads does not count.
-    const auto threads = static_cast<int64_t>(operands_.pool().threads());
-    const double wanted = std::max(flops(operands_.the_case()), 2e7 * static_cast<double>(threads));
-    rounds_ = std::max<int64_t>(1, static_cast<int64_t>(wanted) / threads / per_round);
-    info_.flops = static_cast<double>(rounds_ * per_round * threads);
+    choose();
+    if (loop_ == nullptr) throw Refused("this machine has no instruction that this program has such a loop for");
+    // As many operations as the case, up to some 10 ms, and enough that handing work to the threads does not count.
+    const auto threads = static_cast<int64_t>(workload_.pool().threads());
+    const double wanted = std::max(2e7 * static_cast<double>(threads), std::min(operations_of(workload_.the_case()), 4e9));
+    rounds_ = std::max<int64_t>(1, static_cast<int64_t>(wanted) / threads / per_round_);
+    info_.flops = static_cast<double>(rounds_ * per_round_ * threads);
     sinks_ = std::vector<Sink>(static_cast<size_t>(threads));
   }
 
  protected:
   void call() override {
-    const Pool& pool = operands_.pool();
+    const Pool& pool = workload_.pool();
     const omni_task task = [](void* opaque, int64_t index) {
       auto& self = *static_cast<PeakArm*>(opaque);
       self.sinks_[index].value = static_cast<uint64_t>(self.loop_(self.rounds_) != 0);
@@ -164,21 +159,46 @@ class PeakArm final : public LoopArm {
   }
 
  private:
-  const Operands& operands_;
-  bool bf16_;
+  void use(PeakLoop loop, int64_t per_round, const char* detail) {
+    loop_ = loop;
+    per_round_ = per_round;
+    info_.detail = detail;
+  }
+
+  void choose() {
+#if defined(__x86_64__)
+    const auto has = [isa = hardware_isa()](uint32_t bits) { return (isa & bits) == bits; };
+    if (which_ == "peak-bf16") {
+      if (has(OMNI_ISA_AVX512BF16)) use(peak_bf16_avx512, kPeakBf16Flops, "VDPBF16PS zmm, 24 independent accumulators");
+    } else if (which_ == "peak-vnni") {
+      if (has(OMNI_ISA_AVX512F | OMNI_ISA_AVX512VNNI)) {
+        use(peak_vnni_avx512, kPeakVnniAvx512Ops, "VPDPBUSD zmm, 24 independent accumulators");
+      } else if (has(OMNI_ISA_AVX2 | OMNI_ISA_AVX_VNNI)) {
+        use(peak_vnni_avx2, kPeakVnniAvx2Ops, "VPDPBUSD ymm (VEX), 12 independent accumulators");
+      }
+    } else if (has(OMNI_ISA_AVX512F)) {
+      use(peak_fma_avx512, kPeakAvx512Flops, "fp32 FMA zmm, 24 independent accumulators");
+    } else if (has(OMNI_ISA_FMA | OMNI_ISA_AVX2)) {
+      use(peak_fma_avx2, kPeakAvx2Flops, "fp32 FMA ymm, 10 independent accumulators");
+    }
+#endif
+  }
+
+  const Workload& workload_;
+  std::string which_;
   PeakLoop loop_ = nullptr;
-  int64_t rounds_ = 0;
+  int64_t per_round_ = 0, rounds_ = 0;
   std::vector<Sink> sinks_;
 };
 
 }  // namespace
 
-std::unique_ptr<Arm> make_read_arm(std::string name, Operands& operands) {
-  return std::make_unique<ReadArm>(std::move(name), operands);
+std::unique_ptr<Arm> make_read_arm(std::string name, Workload& workload) {
+  return std::make_unique<ReadArm>(std::move(name), workload);
 }
 
-std::unique_ptr<Arm> make_peak_arm(std::string name, const Operands& operands, bool bf16) {
-  return std::make_unique<PeakArm>(std::move(name), operands, bf16);
+std::unique_ptr<Arm> make_peak_arm(std::string name, const Workload& workload, const std::string& which) {
+  return std::make_unique<PeakArm>(std::move(name), workload, which);
 }
 
 }  // namespace omnibench

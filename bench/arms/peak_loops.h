@@ -14,10 +14,14 @@ using PeakLoop = float (*)(int64_t rounds);
 constexpr int64_t kPeakAvx2Flops = 10 * 8 * 2;
 constexpr int64_t kPeakAvx512Flops = 24 * 16 * 2;
 constexpr int64_t kPeakBf16Flops = 24 * 32 * 2;
+constexpr int64_t kPeakVnniAvx512Ops = 24 * 64 * 2;
+constexpr int64_t kPeakVnniAvx2Ops = 12 * 32 * 2;
 
 float peak_fma_avx2(int64_t rounds);
 float peak_fma_avx512(int64_t rounds);
 float peak_bf16_avx512(int64_t rounds);
+float peak_vnni_avx512(int64_t rounds);
+float peak_vnni_avx2(int64_t rounds);
 
 }  // namespace omnibench
 #endif

@@ -9,7 +9,7 @@
 #include "bench/generator.h"
 #include "bench/golden/checks.h"
 #include "bench/golden/sha256.h"
-#include "bench/reference.h"
+#include "bench/ops/scalar.h"
 
 namespace omnibench {
 namespace {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on rows of activations; each has its own file.
+#ifndef OMNI_BENCH_OPS_ACTIVATIONS_H
+#define OMNI_BENCH_OPS_ACTIVATIONS_H
+
+#include "bench/ops/op.h"
+
+namespace omnibench {
+
+std::vector<Part> rmsnorm_parts(const Case& c);
+std::unique_ptr<Workload> make_rmsnorm(const Case& c, const Pool& pool);
+
+std::vector<Part> quantize_parts(const Case& c);
+std::unique_ptr<Workload> make_quantize(const Case& c, const Pool& pool);
+
+}  // namespace omnibench
+#endif

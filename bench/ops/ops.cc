@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/ops/op.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <stdexcept>
+
+#include "bench/ops/activations.h"
+#include "bench/ops/attention.h"
+#include "bench/ops/dense.h"
+#include "bench/ops/move.h"
+#include "bench/ops/w4a16.h"
+
+namespace omnibench {
+namespace {
+
+const std::vector<std::string> kMatrix = {"n", "k"};
+const std::vector<std::string> kFloatLimits = {"read", "peak-fma", "peak-bf16"};
+constexpr const char* kLinearBytes = "codes + scales (and zeros) + x + y (bf16), each once";
+
+std::vector<Op> make_ops() {
+  std::vector<Op> ops;
+  ops.push_back({.name = "w4a16",
+                 .what = "y = x * W^T, 4-bit weights (tg4), bf16 x; classes group, torch, and fast (AMX bf16)",
+                 .sizes = kMatrix,
+                 .shapes = projections(),
+                 .variants = {"group", "torch", "fast"},
+                 .most_rows = 4096,
+                 .group = "128",
+                 .cold = true,
+                 .registry = {"gemv", "gemm"},
+                 .weights = {"tg4"},
+                 .peers = {"onednn"},
+                 .limits = kFloatLimits,
+                 .workers = {{"torch-int4", "torch-int4"}},
+                 .bytes_model = kLinearBytes,
+                 .parts = w4a16_parts,
+                 .operations = linear_operations,
+                 .make = make_w4a16});
+  ops.push_back({.name = "dense",
+                 .what = "y = x * W^T, bf16 or fp32 weights (w16, w32); f32x: bf16 weights with fp32 x; fast: AMX bf16",
+                 .sizes = kMatrix,
+                 .shapes = projections(),
+                 .variants = {"bf16", "f32x", "f32", "fast"},
+                 .most_rows = 4096,
+                 .group = "",
+                 .cold = true,
+                 .registry = {"gemv", "gemm"},
+                 .weights = {"w16", "w32"},
+                 .peers = {"onednn"},
+                 .limits = kFloatLimits,
+                 .workers = {},
+                 .bytes_model = "weights + x + y (bf16), each once",
+                 .parts = dense_parts,
+                 .operations = linear_operations,
+                 .make = make_dense});
+  ops.push_back({.name = "attention",
+                 .what = "M rows at the last positions of a cache of keys and values; classes: the cache's type",
+                 .sizes = {"heads", "kv_heads", "head_dim", "keys"},
+                 .shapes = {{"decode", {8, 2, 256, 4096}}, {"prefill", {8, 2, 256, 512}}, {"narrow", {16, 4, 128, 4096}}},
+                 .variants = {"bf16", "f32", "s8"},
+                 .most_rows = 4096,
+                 .group = "",
+                 .cold = true,
+                 .registry = {"attention"},
+                 .weights = {},
+                 .peers = {},
+                 .limits = kFloatLimits,
+                 .workers = {{"torch", "torch"}},
+                 .bytes_model = "the whole cache + q + output, each once",
+                 .parts = attention_parts,
+                 .operations = attention_operations,
+                 .make = make_attention});
+  ops.push_back({.name = "rmsnorm",
+                 .what = "rows normalised, bf16; add: with a residual stream; quant: s8 codes and scales out",
+                 .sizes = {"n"},
+                 .shapes = {{"hidden", {2048}}},
+                 .variants = {"plain", "add", "quant"},
+                 .most_rows = 1 << 16,
+                 .group = "",
+                 .cold = false,
+                 .registry = {"rmsnorm"},
+                 .weights = {},
+                 .peers = {},
+                 .limits = {"read"},
+                 .workers = {{"vllm", "vllm"}, {"torch", "torch"}},
+                 .bytes_model = "x + weight + y (+ residual stream, read and written), each once",
+                 .parts = rmsnorm_parts,
+                 .operations = nullptr,
+                 .make = make_rmsnorm});
+  ops.push_back({.name = "quantize",
+                 .what = "rows of bf16 -> s8 codes and a scale each, as class exact has them",
+                 .sizes = {"k"},
+                 .shapes = {{"hidden", {2048}}, {"down", {6656}}},
+                 .variants = {},
+                 .most_rows = 1 << 16,
+                 .group = "",
+                 .cold = false,
+                 .registry = {"quantize"},
+                 .weights = {},
+                 .peers = {},
+                 .limits = {"read"},
+                 .workers = {{"vllm", "vllm"}},
+                 .bytes_model = "x (bf16) + codes and scales, each once",
+                 .parts = quantize_parts,
+                 .operations = nullptr,
+                 .make = make_quantize});
+  ops.push_back({.name = "pack",
+                 .what = "codes (a byte each) -> tg4",
+                 .sizes = kMatrix,
+                 .shapes = projections(),
+                 .variants = {},
+                 .most_rows = 0,
+                 .group = "128",
+                 .cold = true,
+                 .registry = {"pack"},
+                 .weights = {},
+                 .peers = {},
+                 .limits = {"read"},
+                 .workers = {{"torch-int4", "torch-int4"}},
+                 .bytes_model = "source codes (one byte each) + packed codes, each once",
+                 .parts = pack_parts,
+                 .operations = nullptr,
+                 .make = make_pack});
+  ops.push_back({.name = "dequant",
+                 .what = "tg4 -> bf16 rows",
+                 .sizes = kMatrix,
+                 .shapes = projections(),
+                 .variants = {},
+                 .most_rows = 0,
+                 .group = "128",
+                 .cold = true,
+                 .registry = {"dequant"},
+                 .weights = {},
+                 .peers = {},
+                 .limits = {"read"},
+                 .workers = {{"torch-int4", "torch-int4"}},
+                 .bytes_model = "codes + scales (and zeros) + output (bf16), each once",
+                 .parts = dequant_parts,
+                 .operations = nullptr,
+                 .make = make_dequant});
+  return ops;
+}
+
+}  // namespace
+
+const std::vector<Op>& all_ops() {
+  static const std::vector<Op> ops = make_ops();
+  return ops;
+}
+
+const Op* find_op(const std::string& name) {
+  const std::string wanted = name == "gemv" ? "w4a16" : name;
+  for (const Op& op : all_ops()) {
+    if (op.name == wanted) return &op;
+  }
+  return nullptr;
+}
+
+const Op& op_of(const Case& c) {
+  const Op* op = find_op(c.op);
+  if (op == nullptr) throw std::runtime_error(fmt::format("unknown operation {}", c.op));
+  return *op;
+}
+
+std::optional<Shape> parse_shape(const Op& op, const std::string& text) {
+  for (const Shape& s : op.shapes) {
+    if (s.name == text) return s;
+  }
+  Shape shape;
+  const char* at = text.data();
+  const char* const end = text.data() + text.size();
+  for (;;) {
+    int64_t value = 0;
+    const auto [next, error] = std::from_chars(at, end, value);
+    if (error != std::errc() || value < 1 || value > (int64_t{1} << 31)) return std::nullopt;
+    shape.sizes.push_back(value);
+    if (next == end) break;
+    if (*next != 'x') return std::nullopt;
+    at = next + 1;
+  }
+  if (op.most_rows > 0 && shape.sizes.size() == op.sizes.size() + 1) {
+    shape.m = shape.sizes[0];
+    shape.sizes.erase(shape.sizes.begin());
+  }
+  if (shape.sizes.size() != op.sizes.size()) return std::nullopt;
+  shape.name = fmt::format("{}", fmt::join(shape.sizes, "x"));
+  return shape;
+}
+
+std::string shapes_text(const Op& op) {
+  std::string sizes;
+  for (const std::string& size : op.sizes) {
+    if (!sizes.empty()) sizes += 'x';
+    for (const char c : size) sizes += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  std::string out;
+  for (const Shape& shape : op.shapes) {
+    if (shape.name.find_first_not_of("0123456789x") != std::string::npos) out += shape.name + ", ";
+  }
+  return out + "all, " + sizes + (op.most_rows > 0 ? " or Mx" + sizes : "");
+}
+
+}  // namespace omnibench

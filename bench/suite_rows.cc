@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE table of the suite. The targets are what the library is held to on a machine with AVX-512 VNNI and BF16 and two threads.
+#include "bench/suite.h"
+
+namespace omnibench {
+namespace {
+
+Figure read_share(double target = 0) { return {Measure::kShareOfRead, "read", target}; }
+Figure peak_share(const char* peak, double target = 0) { return {Measure::kShareOfPeak, peak, target}; }
+Figure time(double at_most_ns = 0) { return {Measure::kTime, "", at_most_ns}; }
+Figure faster_than(const char* arm, double target = 0) { return {Measure::kTimesFaster, arm, target}; }
+
+std::vector<SuiteRow> make_rows() {
+  const auto linear = [](const char* name, const char* op, const char* shape, int64_t m, std::vector<Figure> figures) {
+    return SuiteRow{name, op, shape, m, "", "", 0, std::move(figures)};
+  };
+  // Hot, on one thread unless said otherwise.
+  const auto rows = [](const char* name, const char* op, const char* shape, int64_t m, const char* variant, uint32_t threads,
+                       std::vector<Figure> figures) {
+    return SuiteRow{name, op, shape, m, "", variant, threads, std::move(figures)};
+  };
+  std::vector<SuiteRow> out = {
+      linear("w4a16-m1-gate_up", "w4a16", "gate_up", 1, {read_share(), faster_than("torch-int4")}),
+      linear("w4a16-m1-o", "w4a16", "o", 1, {read_share(), faster_than("torch-int4")}),
+      linear("w4a16-m32-gate_up", "w4a16", "gate_up", 32, {faster_than("onednn"), faster_than("torch-int4")}),
+      linear("w4a16-m128-gate_up", "w4a16", "gate_up", 128, {faster_than("onednn"), faster_than("torch-int4")}),
+      linear("w4a16-m512-gate_up", "w4a16", "gate_up", 512,
+             {faster_than("onednn", 0.95), faster_than("torch-int4", 2.4), peak_share("peak-fma")}),
+      {"w4a16-m512-gate_up-g64", "w4a16", "gate_up", 512, "64", "", 0, {faster_than("onednn", 0.92), peak_share("peak-fma")}},
+      linear("dense-m1-gate_up", "dense", "gate_up", 1, {read_share(), faster_than("onednn")}),
+      linear("dense-m512-gate_up", "dense", "gate_up", 512, {faster_than("onednn", 0.95), peak_share("peak-fma")}),
+      rows("attention-decode", "attention", "decode", 1, "", 0, {read_share(0.70), faster_than("torch")}),
+      rows("attention-prefill", "attention", "prefill", 512, "", 0, {peak_share("peak-fma"), faster_than("torch")}),
+      rows("rmsnorm-m1", "rmsnorm", "hidden", 1, "", 1, {time(300), faster_than("vllm")}),
+      rows("rmsnorm-m512", "rmsnorm", "hidden", 512, "", 0, {faster_than("vllm", 1.3), faster_than("torch")}),
+      rows("quantize-m1", "quantize", "hidden", 1, "", 1, {time(), faster_than("vllm")}),
+      rows("quantize-m512", "quantize", "hidden", 512, "", 0, {faster_than("vllm")}),
+  };
+  return out;
+}
+
+}  // namespace
+
+const std::vector<SuiteRow>& suite_rows() {
+  static const std::vector<SuiteRow> rows = make_rows();
+  return rows;
+}
+
+}  // namespace omnibench
