@@ -37,7 +37,7 @@ class Lanes : public testing::TestWithParam<Tier> {
 template <typename Visit>
 void for_many_floats(const Visit& visit) {
   float x[16];
-  for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 16 * 1021) {
+  for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 16 * 8191) {
     for (uint32_t i = 0; i < 16; ++i) x[i] = from_bits(static_cast<uint32_t>(bits) + i);
     visit(x);
   }

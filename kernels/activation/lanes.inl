@@ -8,13 +8,13 @@
 // or loops over arrays with fmaf().
 //
 //   F32, U32, Mask       16 floats, 16 words of bits, 16 flags
-//   Pair                 32 floats: `a` and `b` are the first and second 16, or (split) the even and the odd ones
 //   fma(a, b, c)         a * b + c, rounded once
 //   max(a, b), min(a, b) as MAXPS, MINPS: b when either is NaN
 //   load_bf16_split      the even and the odd elements of 32: a shift and a mask, where 16 in order take a shuffle and a shift
-//   store_bf16           nearest even, fp32 subnormals to a zero of their sign, any NaN 0x7FC0 (bf16_round_group() of
-//   format/bf16.h) store_s8             the nearest integer, ties to even, of values in -128..127 max_halves(a, b)     of unsigned
-//   16-bit halves: on bits of bf16 without their signs lookup(table, index) table[index mod 16]
+//   store_bf16           as bf16_round_group() of format/bf16.h: subnormals become zeros, any NaN 0x7FC0
+//   store_s8             the nearest integer, ties to even, of values in -128..127
+//   max_halves(a, b)     of unsigned 16-bit halves: of bf16 bits without their signs
+//   lookup(table, index) table[index mod 16]
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,7 @@ constexpr uint32_t kNanBits = 0x7FC00000;
 namespace okl {
 namespace {
 
-struct Pair {
-  F32 a, b;
-};
-
+OMNI_LANE_FN void load_bf16_split(const uint16_t* p, F32* even, F32* odd) { split_bf16(load_bits(p), even, odd); }
 OMNI_LANE_FN F32 splat_bits_float(uint32_t bits) { return as_float(splat_bits(bits)); }
 OMNI_LANE_FN F32 abs(F32 x) { return as_float(as_bits(x) & splat_bits(0x7FFFFFFF)); }
 // Any NaN becomes 0x7FC00000, as every fp32 store has it.

@@ -104,11 +104,16 @@ OMNI_LANE_FN __m256 widen8(const uint16_t* p) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
 OMNI_LANE_FN F32 load_bf16(const uint16_t* p) { return {widen8(p), widen8(p + 8)}; }
-OMNI_LANE_FN void load_bf16_split(const uint16_t* p, F32* even, F32* odd) {
+// Pairs of bf16 without those below the magnitude, which is given in both halves.
+OMNI_LANE_FN __m256i scrub_words(__m256i pairs, __m256i least) {
+  const __m256i magnitude = _mm256_and_si256(pairs, _mm256_set1_epi16(0x7FFF));
+  return _mm256_andnot_si256(_mm256_cmpgt_epi16(least, magnitude), pairs);
+}
+OMNI_LANE_FN U32 scrub_bf16(U32 pairs, U32 least) { return {scrub_words(pairs.lo, least.lo), scrub_words(pairs.hi, least.hi)}; }
+OMNI_LANE_FN void split_bf16(U32 pairs, F32* even, F32* odd) {
   const __m256i high = _mm256_set1_epi32(static_cast<int>(0xFFFF0000));
-  const __m256i first = load_words(p), second = load_words(p + 16);
-  *even = {_mm256_castsi256_ps(_mm256_slli_epi32(first, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(second, 16))};
-  *odd = {_mm256_castsi256_ps(_mm256_and_si256(first, high)), _mm256_castsi256_ps(_mm256_and_si256(second, high))};
+  *even = {_mm256_castsi256_ps(_mm256_slli_epi32(pairs.lo, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(pairs.hi, 16))};
+  *odd = {_mm256_castsi256_ps(_mm256_and_si256(pairs.lo, high)), _mm256_castsi256_ps(_mm256_and_si256(pairs.hi, high))};
 }
 
 // bf16 in the high half of each lane, the low half of no use.

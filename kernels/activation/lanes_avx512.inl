@@ -84,10 +84,14 @@ OMNI_LANE_FN F32 load_bf16(const uint16_t* p) {
   return {
       _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16))};
 }
-OMNI_LANE_FN void load_bf16_split(const uint16_t* p, F32* even, F32* odd) {
-  const __m512i pairs = _mm512_loadu_si512(p);
-  even->v = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
-  odd->v = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xFFFF0000))));
+// Pairs of bf16 without those below the magnitude, which is given in both halves.
+OMNI_LANE_FN U32 scrub_bf16(U32 pairs, U32 least) {
+  const __m512i magnitude = _mm512_and_si512(pairs.v, _mm512_set1_epi16(0x7FFF));
+  return {_mm512_maskz_mov_epi16(_mm512_cmpge_epu16_mask(magnitude, least.v), pairs.v)};
+}
+OMNI_LANE_FN void split_bf16(U32 pairs, F32* even, F32* odd) {
+  even->v = _mm512_castsi512_ps(_mm512_slli_epi32(pairs.v, 16));
+  odd->v = _mm512_castsi512_ps(_mm512_and_si512(pairs.v, _mm512_set1_epi32(static_cast<int>(0xFFFF0000))));
 }
 
 #if !defined(__AVX512BF16__)

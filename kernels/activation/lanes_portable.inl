@@ -140,9 +140,17 @@ OMNI_LANE_FN uint32_t largest(U32 x) {
 OMNI_LANE_FN F32 load_bf16(const uint16_t* p) {
   return each<F32>([&](int i) { return bf16_to_float(p[i]); });
 }
-OMNI_LANE_FN void load_bf16_split(const uint16_t* p, F32* even, F32* odd) {
-  *even = each<F32>([&](int i) { return bf16_to_float(p[2 * i]); });
-  *odd = each<F32>([&](int i) { return bf16_to_float(p[2 * i + 1]); });
+// Pairs of bf16 without those below the magnitude, which is given in both halves.
+OMNI_LANE_FN U32 scrub_bf16(U32 pairs, U32 least) {
+  return each<U32>([&](int i) {
+    const uint32_t pair = pairs.v[i];
+    const uint32_t low = (pair & 0x7FFF) >= (least.v[i] & 0xFFFF) ? pair & 0xFFFF : 0;
+    return ((pair & 0x7FFF0000) >= (least.v[i] & 0xFFFF0000) ? pair & 0xFFFF0000 : 0) | low;
+  });
+}
+OMNI_LANE_FN void split_bf16(U32 pairs, F32* even, F32* odd) {
+  *even = as_float(shift_left<16>(pairs));
+  *odd = as_float(pairs & splat_bits(0xFFFF0000));
 }
 OMNI_LANE_FN void store_bf16(uint16_t* p, F32 x) {
   for (int i = 0; i < kLanes; ++i) p[i] = bf16_round_group(x.v[i]);

@@ -14,6 +14,7 @@
 #include "omni/dense.h"
 #include "omni/dequant.h"
 #include "omni/geglu.h"
+#include "omni/headgate.h"
 #include "omni/kernels.h"
 #include "omni/layout.h"
 #include "omni/linear.h"
