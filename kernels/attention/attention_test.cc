@@ -108,7 +108,6 @@ TEST_P(Attention, SegmentsInAnyOrderOnAnyThread) {
   shape.heads = 12;
   shape.dim = 64;
   shape.tokens = 46001;
-  shape.out = OMNI_DTYPE_BF16;
   const AttentionInputs in(shape, 3, 2.0F);
   AttentionFeed feed;
   feed.append_rows = chunks_of(4096);
