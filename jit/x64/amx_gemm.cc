@@ -3,13 +3,10 @@
 
 #include <cstddef>
 
-#include "omni/linear.h"
-
 namespace okl::jit {
 namespace {
 
 using Xbyak::Tmm;
-using Xbyak::Zmm;
 
 constexpr int kRowBytesAt = 16, kRowsAt = 48;  // in what LDTILECFG reads
 constexpr int kUnrolledSteps = 8;
@@ -48,17 +45,13 @@ void AmxGemm::load_arguments() {
   };
   copy(args_.blocks, kChannelBlocksLeft);
   copy(args_.y, kY);
-  if (has_bias()) copy(args_.bias, kBias);
+  if (starts_at_bias()) copy(args_.bias, kBias);
   if (has_residual()) copy(args_.residual, kResidual);
   if (shape_.scale_bytes != 0) {
     copy(args_.scales, kScales);
     mov(reg_scale_stride, ptr[reg_args + args_.scale_stride]);
   }
-  mov(reg_tmp, ptr[reg_args + args_.channels]);
-  for (int v = 0; v < vectors(); ++v) {
-    kmovw(k_channels(v), reg_tmp.cvt32());
-    shr(reg_tmp, 16);
-  }
+  load_channel_masks(ptr[reg_args + args_.channels], vectors());
 }
 
 // The row counts of C and A are those of the call: a call of fewer rows than a tile touches no others.
@@ -90,9 +83,9 @@ void AmxGemm::configure_tiles() {
 
 void AmxGemm::clear_accumulators() {
   Xbyak::Label next_row;
-  if (has_bias()) mov(reg_tmp, ptr[rsp + kBias]);
+  if (starts_at_bias()) mov(reg_tmp, ptr[rsp + kBias]);
   for (int v = 0; v < vectors(); ++v) {
-    if (has_bias()) {
+    if (starts_at_bias()) {
       vmovups(temporary(v) | k_channels(v) | T_z, ptr[reg_tmp + 64 * v]);
     } else {
       vpxord(temporary(v), temporary(v), temporary(v));
@@ -252,7 +245,7 @@ void AmxGemm::finish_rows() {
   Xbyak::Label next_row;
   lea(reg_accumulators, ptr[reg_scratch + panel_bytes(shape_) + kTileRows * stride()]);
   mov(reg_tmp, ptr[rsp + kY]);
-  if (has_residual()) mov(reg_row_values, ptr[rsp + kResidual]);
+  if (has_residual()) mov(reg_tmp2, ptr[rsp + kResidual]);
   mov(reg_rows_left, ptr[reg_args + args_.rows]);
   L(next_row);
   for (int v = 0; v < vectors(); ++v) {
@@ -261,44 +254,16 @@ void AmxGemm::finish_rows() {
   }
   add(reg_accumulators, reg_stride);
   add(reg_tmp, ptr[reg_args + args_.ldy]);
-  if (has_residual()) add(reg_row_values, ptr[reg_args + args_.ld_residual]);
+  if (has_residual()) add(reg_tmp2, ptr[reg_args + args_.ld_residual]);
   dec(reg_rows_left);
   jnz(next_row, T_NEAR);
-}
-
-// Masked lanes of memory operands are never touched, so residual and y may end at the last channel.
-void AmxGemm::store_vector(const Zmm& c, int v, const Zmm& tmp) {
-  constexpr int kLanes = 16;
-  if (has_residual() && shape_.residual_type == OMNI_DTYPE_F32) {
-    vaddps(c | k_channels(v), c, ptr[reg_row_values + v * kLanes * 4]);
-  } else if (has_residual()) {
-    vpmovzxwd(tmp | k_channels(v) | T_z, ptr[reg_row_values + v * kLanes * 2]);
-    vpslld(tmp, tmp, 16);
-    vaddps(c, c, tmp);
-  }
-  vcmpunordps(k5, c, c);
-  if (shape_.y_type == OMNI_DTYPE_F32) {
-    vbroadcastss(c | k5, ptr[pool_word(0x7FC00000)]);
-    vmovups(ptr[reg_tmp + v * kLanes * 4] | k_channels(v), c);
-    return;
-  }
-  // bf16 as in every class of ours: subnormals to signed zeros, then u + 0x7FFF + (bit 16 of u).
-  vptestnmd(k6, c, ptr_b[pool_word(0x7F800000)]);
-  vpandd(c | k6, c, ptr_b[pool_word(0x80000000)]);
-  vpsrld(tmp, c, 16);
-  vpandd(tmp, tmp, ptr_b[pool_word(1)]);
-  vpaddd(tmp, tmp, ptr_b[pool_word(0x7FFF)]);
-  vpaddd(c, c, tmp);
-  vpsrld(c, c, 16);
-  vpbroadcastd(c | k5, ptr[pool_word(0x7FC0)]);
-  vpmovdw(ptr[reg_tmp + v * kLanes * 2] | k_channels(v), c);
 }
 
 void AmxGemm::advance_channel_block() {
   constexpr int kChannels = 64;
   const auto bytes_of = [](uint16_t type) { return type == OMNI_DTYPE_F32 ? 4 : 2; };
   add(qword[rsp + kY], kChannels * bytes_of(shape_.y_type));
-  if (has_bias()) add(qword[rsp + kBias], kChannels * 4);
+  if (starts_at_bias()) add(qword[rsp + kBias], kChannels * 4);
   if (has_residual()) add(qword[rsp + kResidual], kChannels * bytes_of(shape_.residual_type));
   if (shape_.scale_bytes != 0) add(qword[rsp + kScales], kChannels * shape_.scale_bytes);
   advance_own_pointers();

@@ -8,11 +8,41 @@
 #pragma once
 
 #include "jit/x64/generator.h"
-#include "omni/layout.h"
+#include "jit/x64/store_avx512.h"
+#include "omni/linear.h"
 
 namespace okl::jit {
 
-class AmxGemm : public Generator {
+struct AmxShape {
+  // Inputs, all multiples of 32. A block is what is summed in tiles; a group holds whole blocks, the last group may be shorter.
+  int64_t padded_k, group, block;
+  int width;        // channels stored in a channel block: 16, 32, 48 or 64
+  int x_bytes;      // of an element of x
+  bool panel;       // whether unpack_row() makes B tiles; else the packed weights are B tiles
+  int scale_bytes;  // of a channel in one group, zeros included where they are interleaved; 0: no scales
+  uint16_t y_type, residual_type;
+  uint8_t epilogue;
+  int rows;  // most rows of a call
+};
+
+// What StoreAvx512 asks. The bias is where the accumulators start, so that the store knows of none.
+class AmxStores : public Generator {
+ protected:
+  explicit AmxStores(const AmxShape& shape) : Generator(VectorWidth::kZmm), shape_(shape) {}
+
+  bool has_bias() const { return false; }
+  bool has_residual() const { return (shape_.epilogue & OMNI_EPILOGUE_RESIDUAL) != 0; }
+  bool residual_is_f32() const { return shape_.residual_type == OMNI_DTYPE_F32; }
+  bool y_is_f32() const { return shape_.y_type == OMNI_DTYPE_F32; }
+  bool torch_store() const { return false; }
+
+  const AmxShape shape_;
+  const Xbyak::Reg64 reg_tmp = rax;
+  const Xbyak::Reg64 reg_tmp2 = r13;
+  const Xbyak::Reg64 reg_bias = r13;  // never used
+};
+
+class AmxGemm : public StoreAvx512<AmxStores> {
  public:
   static constexpr int kTileRows = 16;
   // Most rows of a call: their accumulators (32 KiB), a panel of 128 int8 inputs (8 KiB) and the sums of a tile (4 KiB) are about
@@ -27,19 +57,9 @@ class AmxGemm : public Generator {
   template <typename Tile>
   static constexpr Arguments arguments_of();
 
-  struct Shape {
-    // Inputs, all multiples of 32. A block is what is summed in tiles; a group holds whole blocks, the last group may be shorter.
-    int64_t padded_k, group, block;
-    int width;        // channels stored in a channel block: 16, 32, 48 or 64
-    int x_bytes;      // of an element of x
-    bool panel;       // whether unpack_row() makes B tiles; else the packed weights are B tiles
-    int scale_bytes;  // of a channel in one group, zeros included where they are interleaved; 0: no scales
-    uint16_t y_type, residual_type;
-    uint8_t epilogue;
-    int rows;  // most rows of a call
-  };
+  using Shape = AmxShape;
 
-  AmxGemm(const Shape& shape, const Arguments& arguments) : Generator(VectorWidth::kZmm), shape_(shape), args_(arguments) {}
+  AmxGemm(const Shape& shape, const Arguments& arguments) : StoreAvx512(shape), args_(arguments) {}
 
   static constexpr size_t scratch_bytes(const Shape& shape) {
     return panel_bytes(shape) + static_cast<size_t>((kTileRows + shape.rows) * shape.width * 4);
@@ -64,7 +84,6 @@ class AmxGemm : public Generator {
 
   int vectors() const { return shape_.width / 16; }
   int stride() const { return vectors() * 64; }  // bytes of a row of all B tiles, of all C tiles and of the accumulators
-  Xbyak::Opmask k_channels(int v) const { return Xbyak::Opmask(1 + v); }
   // Registers by role; temporaries may be used by every hook.
   Xbyak::Zmm scale(int v) const { return Xbyak::Zmm(16 + v); }
   Xbyak::Zmm zero(int v) const { return Xbyak::Zmm(20 + v); }
@@ -74,13 +93,11 @@ class AmxGemm : public Generator {
   // 8-byte slots for what a kernel has no register for.
   Xbyak::Address own_slot(int i) { return qword[rsp + kOwnSlots + 8 * i]; }
 
-  const Shape shape_;
   const Xbyak::Reg64 reg_args = rdi;
   const Xbyak::Reg64 reg_codes = rsi;
   const Xbyak::Reg64 reg_scales = r8;  // of the current group
   const Xbyak::Reg64 reg_row = rbx;
   const Xbyak::Reg64 reg_unpack = r12;
-  const Xbyak::Reg64 reg_tmp = rax;
 
  private:
   // The stack: what LDTILECFG reads, then 8-byte slots.
@@ -96,8 +113,7 @@ class AmxGemm : public Generator {
                        : 0;
   }
 
-  bool has_bias() const { return (shape_.epilogue & 1) != 0; }
-  bool has_residual() const { return (shape_.epilogue & 2) != 0; }
+  bool starts_at_bias() const { return (shape_.epilogue & OMNI_EPILOGUE_BIAS) != 0; }
   bool half_steps() const { return (shape_.block % (kStepBytes / shape_.x_bytes)) != 0 || last_is_half(); }
   bool last_is_half() const { return shape_.padded_k % (kStepBytes / shape_.x_bytes) != 0; }
 
@@ -114,7 +130,6 @@ class AmxGemm : public Generator {
   void emit_half_step(int at_step);
   void fold_rows();
   void finish_rows();
-  void store_vector(const Xbyak::Zmm& c, int v, const Xbyak::Zmm& tmp);
   void advance_channel_block();
 
   const Arguments args_;

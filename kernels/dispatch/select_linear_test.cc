@@ -68,5 +68,30 @@ TEST(SelectLinear, ForcedNames) {
   EXPECT_NE(refused.reason.find("cannot run"), std::string::npos) << refused.reason;
 }
 
+// AMX int8 first for many rows of class exact; refused, the next tier and the reason why.
+TEST(SelectLinear, AmxAndItsRefusal) {
+  LinearRequest request;
+  request.numerics = Numerics::kExact;
+  request.x_type = OMNI_DTYPE_S8;
+  request.weights = OMNI_FORMAT_W4S;
+  request.many_rows = true;
+  SelectionMachine machine{kIsaAmxInt8Tier | OMNI_ISA_AVX512VNNI, OMNI_TRAIT_SLOW_BF16_DOT, true, "", ""};
+  EXPECT_EQ(select_linear(request, machine).row->name, "gemm_exact_s8_w4s_16x64_amxint8");
+  machine.isa &= ~kIsaAmxBits;
+  machine.amx_refusal = "EPERM, a policy forbids it";
+  const Selection refused = select_linear(request, machine);
+  EXPECT_EQ(refused.row->required & kIsaAmxBits, 0U) << refused.row->name;
+  EXPECT_NE(refused.reason.find("AMX is not available: EPERM"), std::string::npos) << refused.reason;
+  request.kernel = "gemm_exact_s8_w4s_16x64_amxint8";
+  EXPECT_NE(select_linear(request, machine).reason.find("EPERM"), std::string::npos);
+  request.numerics = Numerics::kFast;
+  request.x_type = OMNI_DTYPE_BF16;
+  request.weights = OMNI_FORMAT_TG4;
+  request.kernel = {};
+  EXPECT_EQ(select_linear(request, machine).row, nullptr) << "class fast has no other row";
+  machine.isa |= kIsaAmxBf16Tier;
+  EXPECT_EQ(select_linear(request, machine).row->name, "gemm_fast_bf16_tg4_16x64_amxbf16");
+}
+
 }  // namespace
 }  // namespace okl
