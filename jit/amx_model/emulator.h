@@ -4,9 +4,9 @@
 //
 // While an Emulator lives, a SIGILL handler decodes the instruction that trapped, executes it on the tiles of the thread (or on the
 // vector registers in the signal's frame) and goes on behind it, through any further modelled instructions that follow immediately:
-// a trap costs 15 us and more under a hypervisor, an instruction inside one a small part of that. What the processor would refuse
-// is refused with what Linux would send: #UD goes to the SIGILL action from before (the default one kills), #GP becomes a SIGSEGV
-// with si_code SI_KERNEL, both with the instruction pointer on the instruction.
+// a trap costs 11 us under a hypervisor, a TILEZERO inside one nothing to speak of. What the processor would refuse is refused with
+// what Linux would send: #UD goes to the SIGILL action from before (the default one kills), #GP becomes a SIGSEGV with si_code
+// SI_KERNEL, both with the instruction pointer on the instruction.
 //
 // UD2 right before a modelled instruction makes it trap on every processor and run in software: that is how the model is compared
 // with hardware that has the instruction.

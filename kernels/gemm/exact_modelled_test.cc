@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of class exact that most processors cannot run (AMX, AVX-VNNI) against the contract, bit for bit: on a processor that
-// has the instructions, else in the software model of them. A trap costs 15 us and more, so shapes are small.
+// has the instructions, else in the software model of them. A trap costs 11 us, so shapes are small.
 #include <gtest/gtest.h>
 
 #include <algorithm>
