@@ -181,6 +181,28 @@ TEST_P(Attention, SpecialValues) {
   }
 }
 
+// Below 2^-56 (2^-119 against int8) an element of q or of a bf16 key is a zero, however large its partner; just above it counts.
+TEST_P(Attention, ScrubbedElementsDoNotScore) {
+  const float limit = cache() == OMNI_DTYPE_S8 ? 0x1p-119F : 0x1p-56F;
+  for (const bool in_q : {true, false}) {
+    for (const float factor : {0.75F, 1.0F}) {
+      AttentionShape shape;
+      shape.cache = cache();
+      shape.dim = 16;
+      shape.heads = 3;
+      shape.tokens = 70;
+      AttentionInputs in(shape, 6);
+      std::vector<float>&small = in_q ? in.q : in.k, &large = in_q ? in.k : in.q;
+      for (float& x : small) x = std::copysign(factor * limit, x);
+      for (float& x : large) x = x / limit;
+      AttentionFeed feed;
+      feed.append_rows = chunks_of(9);
+      const std::string what = std::string(in_q ? "q " : "k ") + std::to_string(factor);
+      expect(in, expected_of(in, "scrub " + what), feed, what);
+    }
+  }
+}
+
 // All keys of a block, of a segment and of everything may score -Inf: only the last makes a NaN row.
 TEST_P(Attention, ScoresOfMinusInfinity) {
   for (const int64_t dead : {63, 64, 128, 1024, 1090}) {
