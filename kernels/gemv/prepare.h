@@ -2,6 +2,7 @@
 // Lays out the rows of x for the kernels: scrub, widen, cut into chunks along K, sum each group.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -23,18 +24,22 @@ struct RowTiles {
 
 // The workspace: x in chunks along K, then the group sums of all tiles.
 //
+// A chunk is a power of two, or all of pad32(K).
+//
 //   x      [ceil(pad32(K) / chunk)][m][chunk]   a row of a chunk is contiguous: bf16 or fp32, zeros up to pad32(K)
 //   sums   [tile][ceil(K / g)][rows of the tile]   fp32; none in class torch
 //
 // Kernels that go through all of K a tile at a time have one chunk. The size of a row's share does not depend on m.
 struct WorkspaceLayout {
   int64_t chunk;         // inputs
+  int chunk_shift;       // k >> chunk_shift is the chunk of input k
   size_t element_bytes;  // 2 (kPairs) or 4 (kFloats)
   size_t row_bytes;      // of x in all chunks, a multiple of 64
   size_t sum_bytes;      // of one row
 
   WorkspaceLayout(const LinearConfig& config, XForm form, int64_t chunk_inputs)
       : chunk(chunk_inputs),
+        chunk_shift(chunk_inputs >= config.padded_k() ? 63 : std::countr_zero(static_cast<uint64_t>(chunk_inputs))),
         element_bytes(form == XForm::kPairs ? 2 : 4),
         row_bytes(static_cast<size_t>((config.padded_k() + chunk - 1) / chunk * chunk) * element_bytes),
         sum_bytes(config.numerics == Numerics::kGroup ? static_cast<size_t>(config.groups()) * 4 : 0) {}
@@ -42,6 +47,11 @@ struct WorkspaceLayout {
   size_t row_stride() const { return static_cast<size_t>(chunk) * element_bytes; }  // inside a chunk
   size_t x(uint32_t m, int64_t chunk_index, uint32_t row) const {
     return (static_cast<size_t>(chunk_index) * m + row) * row_stride();
+  }
+  // The first of `inputs` inputs from k on that share a chunk with input k.
+  int64_t within_chunk(int64_t k, int64_t inputs) const {
+    const int64_t left = chunk - (k - (k >> chunk_shift) * chunk);
+    return inputs < left ? inputs : left;
   }
   size_t sums(uint32_t m, uint32_t first_row) const { return row_bytes * m + sum_bytes * first_row; }
 };

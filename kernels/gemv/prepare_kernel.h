@@ -19,8 +19,11 @@ struct PrepareKernel {
   // Goes on with kSumChains independent sums by slices * kSumSlice prepared inputs from each parts[i]: pairs ascending, the odd
   // input of a pair first, one rounded addition each.
   void (*add)(XForm form, const uint8_t* const* parts, int64_t slices, float* sums);
+  // Both at once for slices * kSumSlice inputs from each x[i], which become parts[i]: the additions wait for each other, and moving
+  // the inputs fits in between. Scrubs.
+  void (*move_and_add)(XForm form, const uint16_t* const* x, uint8_t* const* parts, int64_t slices, float* sums);
 };
 
-extern const PrepareKernel prepare_portable;
+extern const PrepareKernel prepare_portable, prepare_avx2, prepare_avx512;
 
 }  // namespace okl

@@ -51,6 +51,12 @@ bool LinearCodeSet::make(const KernelRow& row, const LinearConfig& base, int64_t
   return true;
 }
 
+// Of the kernel's own tier: what the machine has beyond a cap stays unused.
+const PrepareKernel& LinearCodeSet::prepare_kernel() const {
+  if ((kIsaAvx512Tier & ~row_->required) == 0) return prepare_avx512;
+  return (kIsaAvx2Tier & ~row_->required) == 0 ? prepare_avx2 : prepare_portable;
+}
+
 bool LinearCodeSet::make_tile(const LinearConfig& base, uint32_t rows, int64_t width) {
   Entry& entry = entries_[rows][width == tg4::kBlock ? 0 : 1];
   entry.config = base;
@@ -91,7 +97,7 @@ size_t Tg4Plan::scratch_bytes(uint32_t m) const { return tg4_scratch_bytes(code_
 void Tg4Plan::prepare(const omni_linear_args& args, uint32_t first_unit, uint32_t last_unit) const {
   const LinearCodeSet& code = code_for(args.m);
   const RowTiles tiles = code.tiles(args.m);
-  prepare_rows({&prepare_portable, &config_, code.kernel().x_form, code.workspace(args.m, config_).chunk, args.m, tiles,
+  prepare_rows({&code.prepare_kernel(), &config_, code.kernel().x_form, code.workspace(args.m, config_).chunk, args.m, tiles,
                 facts.x_type, args.x, args.ldx, args.k_permutation, static_cast<uint8_t*>(args.workspace)},
                first_unit, last_unit);
 }

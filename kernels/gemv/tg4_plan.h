@@ -21,6 +21,7 @@ class LinearCodeSet {
 
   const KernelRow& row() const { return *row_; }
   const LinearKernel& kernel() const { return row_->as<Op::kGemm>(); }
+  const PrepareKernel& prepare_kernel() const;
   size_t code_bytes() const { return code_bytes_; }
 
   bool uses_panel(uint32_t m) const { return kernel().panel != nullptr && m >= kernel().panel->from_rows; }
