@@ -105,23 +105,31 @@ void LinearTg4Avx2::load_scales(int half, int p, const Xbyak::Ymm& scale0, const
     vpand(zero1, zero1, ptr[pool(everywhere<uint32_t>(0xFFFF0000))]);
     return;
   }
-  // fp32: eight (scale, zero) pairs are two vectors; VSHUFPS sorts them within lanes, VPERMPD puts the lanes right.
-  const auto load_eight = [&](int channel, const Xbyak::Ymm& scale, const Xbyak::Ymm& zero) {
-    vpmovsxdq(zero, channel_mask(channel));
-    vpmaskmovq(ymm_words_low, zero, ptr[reg_scales + channel * 8]);
-    vpmovsxdq(zero, channel_mask(channel + 4));
-    vpmaskmovq(ymm_words_high, zero, ptr[reg_scales + channel * 8 + 32]);
-    vshufps(scale, ymm_words_low, ymm_words_high, 0x88);
-    vshufps(zero, ymm_words_low, ymm_words_high, 0xDD);
-    vpermpd(scale, scale, 0xD8);
-    vpermpd(zero, zero, 0xD8);
-  };
-  load_eight(first, scale0, zero0);
-  load_eight(second, scale1, zero1);
+  load_natural_scales(first, scale0, zero0);
+  load_natural_scales(second, scale1, zero1);
   vmovaps(ymm_words_low, scale0);
   to_accumulator_order(scale0, scale1, ymm_words_low, scale1);
   vmovaps(ymm_words_low, zero0);
   to_accumulator_order(zero0, zero1, ymm_words_low, zero1);
+}
+
+void LinearTg4Avx2::load_natural_scales(int first_channel, const Xbyak::Ymm& scale, const Xbyak::Ymm& zero) {
+  if (config_.scale_type == OMNI_DTYPE_BF16) {
+    vmovdqa(zero, channel_mask(first_channel));
+    vpmaskmovd(zero, zero, ptr[reg_scales + first_channel * 4]);
+    vpslld(scale, zero, 16);
+    vpand(zero, zero, ptr[pool(everywhere<uint32_t>(0xFFFF0000))]);
+    return;
+  }
+  // fp32: eight (scale, zero) pairs are two vectors; VSHUFPS sorts them within lanes, VPERMPD puts the lanes right.
+  vpmovsxdq(zero, channel_mask(first_channel));
+  vpmaskmovq(ymm_words_low, zero, ptr[reg_scales + first_channel * 8]);
+  vpmovsxdq(zero, channel_mask(first_channel + 4));
+  vpmaskmovq(ymm_words_high, zero, ptr[reg_scales + first_channel * 8 + 32]);
+  vshufps(scale, ymm_words_low, ymm_words_high, 0x88);
+  vshufps(zero, ymm_words_low, ymm_words_high, 0xDD);
+  vpermpd(scale, scale, 0xD8);
+  vpermpd(zero, zero, 0xD8);
 }
 
 void LinearTg4Avx2::begin_store_row(int row) {

@@ -42,16 +42,19 @@ class LinearTg4Avx2 : public LinearTg4 {
   // Scale and zero of two accumulator vectors (2p, 2p + 1) of a half as fp32 into four registers; clobbers ymm8, ymm9.
   void load_scales(int half, int p, const Xbyak::Ymm& scale0, const Xbyak::Ymm& zero0, const Xbyak::Ymm& scale1,
                    const Xbyak::Ymm& zero1);
+  // The same of channels first_channel..+7, in their natural order.
+  void load_natural_scales(int first_channel, const Xbyak::Ymm& scale, const Xbyak::Ymm& zero);
   // y[row] = store(epilogue(c0, c1)), c0 and c1 accumulator vectors (2p, 2p + 1) of a half; both are clobbered.
   void store_pair(int half, int p, const Xbyak::Ymm& c0, const Xbyak::Ymm& c1);
   void begin_store_row(int row);
+  // y = store(epilogue(c)) of channels first_channel..+7 of the row at reg_tmp (and reg_tmp2); c and ymm8..10, 15 are clobbered.
+  void store_natural(const Xbyak::Ymm& c, int first_channel);
 
  private:
   static constexpr int kMaskBytes = kBlockChannels * 4;
   Xbyak::Address channel_mask(int first_channel) { return ptr[rsp + first_channel * 4]; }
   void add_bf16_residual(const Xbyak::Ymm& c, int first_channel);
   void load_bytes(int half, int input);
-  void store_natural(const Xbyak::Ymm& c, int first_channel);
   void store_bf16(const Xbyak::Ymm& c, int first_channel);
 };
 

@@ -25,7 +25,7 @@ std::string chosen(IsaMask isa, bool many, Numerics numerics = Numerics::kGroup,
 TEST(SelectLinear, BestRowOfEachMachine) {
   EXPECT_EQ(chosen(0, false), "gemm_group_bf16_tg4_4x64_portable");
   EXPECT_EQ(chosen(kHaswell, false), "gemv_group_bf16_tg4_1x64_avx2");
-  EXPECT_EQ(chosen(kHaswell, true), "gemm_group_bf16_tg4_2x64_avx2");
+  EXPECT_EQ(chosen(kHaswell, true), "gemm_group_bf16_tg4_6x16_avx2");
   EXPECT_EQ(chosen(kSkylakeX, false), "gemv_group_bf16_tg4_1x128_avx512f");
   EXPECT_EQ(chosen(kSkylakeX, true), "gemm_group_bf16_tg4_6x64_avx512f");
   EXPECT_EQ(chosen(kCooperLake, false), "gemv_group_bf16_tg4_1x128_avx512f");
@@ -40,7 +40,7 @@ TEST(SelectLinear, SlowBf16DotLosesToFma) {
 
 TEST(SelectLinear, ClassTorch) {
   EXPECT_EQ(chosen(kZen4, false, Numerics::kTorch), "gemv_torch_bf16_tg4_1x64_avx512f");
-  EXPECT_EQ(chosen(kZen4, true, Numerics::kTorch), "gemm_torch_bf16_tg4_4x64_avx512f");
+  EXPECT_EQ(chosen(kZen4, true, Numerics::kTorch), "gemm_torch_bf16_tg4_6x64_avx512f");
   EXPECT_EQ(chosen(kHaswell, false, Numerics::kTorch, 0, true, OMNI_DTYPE_F32), "gemv_torch_f32_tg4_1x64_avx2");
   EXPECT_EQ(chosen(kZen4, false, Numerics::kGroup, 0, true, OMNI_DTYPE_F32), "") << "class group takes bf16 only";
 }
