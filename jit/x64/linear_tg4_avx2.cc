@@ -116,9 +116,9 @@ void LinearTg4Avx2::load_scales(int half, int p, const Xbyak::Ymm& scale0, const
 void LinearTg4Avx2::load_natural_scales(int first_channel, const Xbyak::Ymm& scale, const Xbyak::Ymm& zero) {
   if (config_.scale_type == OMNI_DTYPE_BF16) {
     vmovdqa(zero, channel_mask(first_channel));
-    vpmaskmovd(zero, zero, ptr[reg_scales + first_channel * 4]);
-    vpslld(scale, zero, 16);
-    vpand(zero, zero, ptr[pool(everywhere<uint32_t>(0xFFFF0000))]);
+    vpmaskmovd(ymm_words_low, zero, ptr[reg_scales + first_channel * 4]);  // qemu 7.2 needs another register than the mask
+    vpslld(scale, ymm_words_low, 16);
+    vpand(zero, ymm_words_low, ptr[pool(everywhere<uint32_t>(0xFFFF0000))]);
     return;
   }
   // fp32: eight (scale, zero) pairs are two vectors; VSHUFPS sorts them within lanes, VPERMPD puts the lanes right.

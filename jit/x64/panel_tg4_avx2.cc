@@ -45,7 +45,9 @@ void PanelTg4Avx2::write_scales() {
 void PanelTg4Avx2::unpack_input(int input) {
   const Xbyak::Ymm low(0), high(1), first(2), second(3);
   for (int bytes = 0; bytes < row_bytes(); bytes += kLanes) {
-    vpmovzxbd(high, ptr[reg_codes + input * row_bytes() + bytes]);
+    // Not from memory at once: qemu 7.2 would read 16 bytes there, beyond the array.
+    vmovq(Xbyak::Xmm(high.getIdx()), ptr[reg_codes + input * row_bytes() + bytes]);
+    vpmovzxbd(high, Xbyak::Xmm(high.getIdx()));
     vpand(low, high, ymm_nibbles);
     vpsrld(high, high, 4);
     if (split_block()) {
@@ -101,6 +103,7 @@ void PanelTg4Avx2::clear_c(int rows) {
 void PanelTg4Avx2::emit_step(int rows, int step) {
   for (int i = 0; i < 2; ++i) vmovaps(weights(i), ptr[reg_panel + step * step_bytes() + i * 32]);
   for (int row = 0; row < rows; ++row) {
+    if (step == row) prefetcht0(ptr[reg_step_x + (rows + row) * x_stride()]);
     vbroadcastss(x(row), ptr[reg_step_x + row * x_stride() + step * 4]);
     for (int i = 0; i < 2; ++i) vfmadd231ps(d(row, i), weights(i), x(row));
   }

