@@ -116,7 +116,7 @@ void LinearTg4Avx2::load_scales(int half, int p, const Xbyak::Ymm& scale0, const
 void LinearTg4Avx2::load_natural_scales(int first_channel, const Xbyak::Ymm& scale, const Xbyak::Ymm& zero) {
   if (config_.scale_type == OMNI_DTYPE_BF16) {
     vmovdqa(zero, channel_mask(first_channel));
-    vpmaskmovd(ymm_words_low, zero, ptr[reg_scales + first_channel * 4]);  // qemu 7.2 needs another register than the mask
+    vpmaskmovd(ymm_words_low, zero, ptr[reg_scales + first_channel * 4]);
     vpslld(scale, ymm_words_low, 16);
     vpand(zero, ymm_words_low, ptr[pool(everywhere<uint32_t>(0xFFFF0000))]);
     return;

@@ -45,9 +45,7 @@ void PanelTg4Avx2::write_scales() {
 void PanelTg4Avx2::unpack_input(int input) {
   const Xbyak::Ymm low(0), high(1), first(2), second(3);
   for (int bytes = 0; bytes < row_bytes(); bytes += kLanes) {
-    // Not from memory at once: qemu 7.2 would read 16 bytes there, beyond the array.
-    vmovq(Xbyak::Xmm(high.getIdx()), ptr[reg_codes + input * row_bytes() + bytes]);
-    vpmovzxbd(high, Xbyak::Xmm(high.getIdx()));
+    vpmovzxbd(high, ptr[reg_codes + input * row_bytes() + bytes]);
     vpand(low, high, ymm_nibbles);
     vpsrld(high, high, 4);
     if (split_block()) {
