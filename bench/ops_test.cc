@@ -117,7 +117,13 @@ TEST(Ops, EveryOneAcceptsOursAndSeesAChangedByte) {
       Case c = small_case(op);
       c.variant = variant;
       const auto workload = op.make(c, pool);
+      // Another arm before it, so that what works in place must start from its input again.
+      const auto before = make_our_arm("before", *workload, {});
+      SteadyClock clock;
       try {
+        before->prepare();
+        EXPECT_TRUE(before->verify().checked);
+        before->sample(clock, 3);
         EXPECT_TRUE(run_and_verify(*workload).checked);
       } catch (const Refused& refusal) {
         EXPECT_EQ(variant, "fast") << refusal.what();  // AMX bf16: only where the machine has it

@@ -20,6 +20,17 @@ std::vector<SuiteRow> make_rows() {
     return SuiteRow{name, op, shape, m, "", variant, threads, std::move(figures)};
   };
   std::vector<SuiteRow> out = {
+      linear("w4a8-m1-gate_up", "w4a8", "gate_up", 1, {read_share(0.90), faster_than("vllm")}),
+      linear("w4a8-m1-down", "w4a8", "down", 1, {read_share(0.90)}),
+      linear("w4a8-m1-head", "w4a8", "head", 1, {read_share(0.90)}),
+      linear("w4a8-m4-gate_up", "w4a8", "gate_up", 4, {peak_share("peak-vnni", 0.75), faster_than("vllm")}),
+      linear("w4a8-m8-gate_up", "w4a8", "gate_up", 8, {peak_share("peak-vnni", 0.78), faster_than("vllm", 2.3)}),
+      linear("w4a8-m16-gate_up", "w4a8", "gate_up", 16, {peak_share("peak-vnni", 0.80), faster_than("vllm", 1.8)}),
+      linear("w4a8-m32-gate_up", "w4a8", "gate_up", 32, {peak_share("peak-vnni", 0.80), faster_than("vllm", 1.5)}),
+      linear("w4a8-m512-gate_up", "w4a8", "gate_up", 512, {peak_share("peak-vnni", 0.85), faster_than("vllm", 1.3)}),
+      linear("w8a8-m1-gate_up", "w8a8", "gate_up", 1, {read_share(0.90)}),
+      linear("w8a8-m512-gate_up", "w8a8", "gate_up", 512, {peak_share("peak-vnni", 0.85), faster_than("onednn")}),
+      linear("w8a16-m1-gate_up", "w8a16", "gate_up", 1, {read_share()}),
       linear("w4a16-m1-gate_up", "w4a16", "gate_up", 1, {read_share(), faster_than("torch-int4")}),
       linear("w4a16-m1-o", "w4a16", "o", 1, {read_share(), faster_than("torch-int4")}),
       linear("w4a16-m32-gate_up", "w4a16", "gate_up", 32, {faster_than("onednn"), faster_than("torch-int4")}),
@@ -33,6 +44,12 @@ std::vector<SuiteRow> make_rows() {
       rows("attention-prefill", "attention", "prefill", 512, "", 0, {peak_share("peak-fma"), faster_than("torch")}),
       rows("rmsnorm-m1", "rmsnorm", "hidden", 1, "", 1, {time(300), faster_than("vllm")}),
       rows("rmsnorm-m512", "rmsnorm", "hidden", 512, "", 0, {faster_than("vllm", 1.3), faster_than("torch")}),
+      rows("geglu-m1", "geglu", "mlp", 1, "", 1, {faster_than("torch", 1.5)}),
+      rows("geglu-m512", "geglu", "mlp", 512, "", 0, {faster_than("torch", 1.0)}),
+      rows("headgate-m1", "headgate", "gate", 1, "", 1, {time(400), faster_than("torch")}),
+      rows("headgate-m512", "headgate", "gate", 512, "values", 0, {faster_than("torch")}),
+      rows("rope-m1", "rope", "partial", 1, "", 1, {time(), faster_than("vllm")}),
+      rows("rope-m512", "rope", "partial", 512, "", 0, {faster_than("vllm")}),
       rows("quantize-m1", "quantize", "hidden", 1, "", 1, {time(), faster_than("vllm")}),
       rows("quantize-m512", "quantize", "hidden", 512, "", 0, {faster_than("vllm")}),
   };

@@ -10,6 +10,16 @@ namespace omnibench {
 std::vector<Part> rmsnorm_parts(const Case& c);
 std::unique_ptr<Workload> make_rmsnorm(const Case& c, const Pool& pool);
 
+std::vector<Part> headgate_parts(const Case& c);
+double headgate_operations(const Case& c);
+std::unique_ptr<Workload> make_headgate(const Case& c, const Pool& pool);
+
+std::vector<Part> geglu_parts(const Case& c);
+std::unique_ptr<Workload> make_geglu(const Case& c, const Pool& pool);
+
+std::vector<Part> rope_parts(const Case& c);
+std::unique_ptr<Workload> make_rope(const Case& c, const Pool& pool);
+
 std::vector<Part> quantize_parts(const Case& c);
 std::unique_ptr<Workload> make_quantize(const Case& c, const Pool& pool);
 

@@ -71,6 +71,8 @@ class LinearWorkload : public Workload {
 
 /// oneDNN's matmul on its own packed weights: bf16, or fp32 where x is.
 std::unique_ptr<Arm> make_onednn_arm(std::string name, LinearWorkload& workload);
+/// The same on int8 weights with one scale a channel and rows quantised before the call; refused for other groups.
+std::unique_ptr<Arm> make_onednn_int8_arm(std::string name, LinearWorkload& workload);
 
 }  // namespace omnibench
 #endif

@@ -9,6 +9,7 @@
 #include "bench/ops/activations.h"
 #include "bench/ops/attention.h"
 #include "bench/ops/dense.h"
+#include "bench/ops/integer.h"
 #include "bench/ops/move.h"
 #include "bench/ops/w4a16.h"
 
@@ -16,6 +17,7 @@ namespace omnibench {
 namespace {
 
 const std::vector<std::string> kMatrix = {"n", "k"};
+const std::vector<std::string> kIntegerLimits = {"read", "peak-vnni"};
 const std::vector<std::string> kFloatLimits = {"read", "peak-fma", "peak-bf16"};
 constexpr const char* kLinearBytes = "codes + scales (and zeros) + x + y (bf16), each once";
 
@@ -38,6 +40,57 @@ std::vector<Op> make_ops() {
                  .parts = w4a16_parts,
                  .operations = linear_operations,
                  .make = make_w4a16});
+  ops.push_back({.name = "w4a8",
+                 .what = "y = x * W^T in exact integers, 4-bit weights (w4s, zero point 8), x quantised on the way in",
+                 .sizes = kMatrix,
+                 .shapes = projections(),
+                 .variants = {"exact"},
+                 .most_rows = 4096,
+                 .group = "128",
+                 .cold = true,
+                 .registry = {"gemv", "gemm"},
+                 .weights = {"w4s"},
+                 .peers = {},
+                 .limits = kIntegerLimits,
+                 .workers = {{"vllm", "vllm"}},
+                 .bytes_model = kLinearBytes,
+                 .parts = integer_parts,
+                 .operations = linear_operations,
+                 .make = make_integer});
+  ops.push_back({.name = "w8a8",
+                 .what = "the same with 8-bit weights (w8s)",
+                 .sizes = kMatrix,
+                 .shapes = projections(),
+                 .variants = {"exact"},
+                 .most_rows = 4096,
+                 .group = "K",
+                 .cold = true,
+                 .registry = {"gemv", "gemm"},
+                 .weights = {"exact_s8_w8s"},
+                 .peers = {"onednn"},
+                 .limits = kIntegerLimits,
+                 .workers = {},
+                 .bytes_model = kLinearBytes,
+                 .parts = integer_parts,
+                 .operations = linear_operations,
+                 .make = make_integer});
+  ops.push_back({.name = "w8a16",
+                 .what = "y = x * W^T, 8-bit weights (w8s), bf16 x, class group",
+                 .sizes = kMatrix,
+                 .shapes = projections(),
+                 .variants = {"group"},
+                 .most_rows = 4096,
+                 .group = "K",
+                 .cold = true,
+                 .registry = {"gemv", "gemm"},
+                 .weights = {"group_bf16_w8s"},
+                 .peers = {},
+                 .limits = kFloatLimits,
+                 .workers = {},
+                 .bytes_model = kLinearBytes,
+                 .parts = integer_parts,
+                 .operations = linear_operations,
+                 .make = make_integer});
   ops.push_back({.name = "dense",
                  .what = "y = x * W^T, bf16 or fp32 weights (w16, w32); f32x: bf16 weights with fp32 x; fast: AMX bf16",
                  .sizes = kMatrix,
@@ -89,6 +142,57 @@ std::vector<Op> make_ops() {
                  .parts = rmsnorm_parts,
                  .operations = nullptr,
                  .make = make_rmsnorm});
+  ops.push_back({.name = "geglu",
+                 .what = "GELU (exact erf) of the first half of each row times the second, bf16",
+                 .sizes = {"n"},
+                 .shapes = {{"mlp", {6656}}},
+                 .variants = {},
+                 .most_rows = 1 << 16,
+                 .group = "",
+                 .cold = false,
+                 .registry = {"geglu"},
+                 .weights = {},
+                 .peers = {},
+                 .limits = {"read"},
+                 .workers = {{"torch", "torch"}},
+                 .bytes_model = "gate and up + y (bf16), each once",
+                 .parts = geglu_parts,
+                 .operations = nullptr,
+                 .make = make_geglu});
+  ops.push_back({.name = "headgate",
+                 .what = "a sigmoid gate for each head; values: times the output of the head, 256 elements",
+                 .sizes = {"h", "k"},
+                 .shapes = {{"gate", {8, 2048}}},
+                 .variants = {"gates", "values"},
+                 .most_rows = 1 << 16,
+                 .group = "",
+                 .cold = false,
+                 .registry = {"headgate"},
+                 .weights = {},
+                 .peers = {},
+                 .limits = {"read"},
+                 .workers = {{"torch", "torch"}},
+                 .bytes_model = "x + weights + gates (fp32), or x + weights + values + output (bf16), each once",
+                 .parts = headgate_parts,
+                 .operations = headgate_operations,
+                 .make = make_headgate});
+  ops.push_back({.name = "rope",
+                 .what = "leading dimensions of each head rotated in place, bf16",
+                 .sizes = {"heads", "head_dim", "rot"},
+                 .shapes = {{"partial", {10, 256, 64}}, {"whole", {10, 256, 256}}},
+                 .variants = {},
+                 .most_rows = 1 << 16,
+                 .group = "",
+                 .cold = false,
+                 .registry = {"rope"},
+                 .weights = {},
+                 .peers = {},
+                 .limits = {"read"},
+                 .workers = {{"vllm", "vllm"}},
+                 .bytes_model = "table + the rotated part of x, read and written",
+                 .parts = rope_parts,
+                 .operations = nullptr,
+                 .make = make_rope});
   ops.push_back({.name = "quantize",
                  .what = "rows of bf16 -> s8 codes and a scale each, as class exact has them",
                  .sizes = {"k"},
