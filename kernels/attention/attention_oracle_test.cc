@@ -45,7 +45,8 @@ Oracle exact_row(const attention_reference::Sequence& sequence, int64_t t, uint3
     least = std::min(least, s.back());
     error = std::max(error, (shape.dim + 2) * u * magnitude * key_scale * scale);
   }
-  const double blocks = static_cast<double>(t / 64 - begin / 64 + 1), segments = static_cast<double>(t / 1024 - begin / 1024 + 1);
+  const int64_t whole_blocks = t / 64 - begin / 64 + 1, whole_segments = t / 1024 - begin / 1024 + 1;
+  const auto blocks = static_cast<double>(whole_blocks), segments = static_cast<double>(whole_segments);
   const double exponents = (most - least) * u + 2 * error;
   const double steps = exponents + (blocks + 2 * segments) * 3 * u + 2 * u;
   const double sums = (64 + 3) * blocks * u + 3 * segments * u + 12 * u;

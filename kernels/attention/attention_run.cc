@@ -46,8 +46,12 @@ struct Run {
 
   void load(int64_t index, float* q) const {
     const int64_t bytes = element_bytes(plan.query.q_type);
-    const AttentionLoad load = {unit(index), static_cast<const uint8_t*>(args.q) + first_element(index) * bytes, args.ldq * bytes,
-                                plan.query.q_type, q};
+    AttentionLoad load;
+    load.unit = unit(index);
+    load.q = static_cast<const uint8_t*>(args.q) + first_element(index) * bytes;
+    load.ldq = args.ldq * bytes;
+    load.q_type = plan.query.q_type;
+    load.out = q;
     plan.kernel->load(&load);
   }
   void store(int64_t index, const float* total) const {
@@ -72,7 +76,11 @@ struct Run {
     plan.kernel->segment(&call);
   }
   void merge(int64_t index, float* total, const float* part) const {
-    const AttentionMerge merge = {unit(index).rows, static_cast<int32_t>(plan.query.head_dim), total, part};
+    AttentionMerge merge;
+    merge.rows = unit(index).rows;
+    merge.head_dim = static_cast<int32_t>(plan.query.head_dim);
+    merge.total = total;
+    merge.part = part;
     plan.kernel->merge(&merge);
   }
 };
