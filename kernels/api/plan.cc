@@ -9,6 +9,8 @@ const char* plan_kind_name(PlanKind kind) {
       return "linear";
     case PlanKind::kQuantize:
       return "quantize";
+    case PlanKind::kGather:
+      return "gather";
     case PlanKind::kRmsnorm:
       return "rmsnorm";
     case PlanKind::kHeadgate:

@@ -30,7 +30,7 @@ struct FastKernel;       // kernels/fast/fast_kernel.h
 struct PackKernel;       // kernels/repack/pack_kernel.h
 struct DequantKernel;    // kernels/dequant/dequant_kernel.h
 struct QuantizeKernel;   // kernels/quantize
-struct GatherKernel;     // kernels/gather
+struct GatherKernel;     // kernels/gather/gather_kernel.h
 struct RmsnormKernel;    // kernels/rmsnorm
 struct HeadgateKernel;   // kernels/headgate
 struct GegluKernel;      // kernels/activation

@@ -13,6 +13,7 @@
 #include "omni/cpu.h"
 #include "omni/dense.h"
 #include "omni/dequant.h"
+#include "omni/gather.h"
 #include "omni/geglu.h"
 #include "omni/headgate.h"
 #include "omni/kernels.h"

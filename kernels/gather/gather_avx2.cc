@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/gather/gather_row.inl"
+
+namespace okl {
+
+extern const GatherKernel gather_avx2;
+const GatherKernel gather_avx2 = OMNI_GATHER_KERNEL;
+
+}  // namespace okl
