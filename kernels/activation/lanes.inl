@@ -42,6 +42,12 @@ namespace okl {
 namespace {
 
 OMNI_LANE_FN void load_bf16_split(const uint16_t* p, F32* even, F32* odd) { split_bf16(load_bits(p), even, odd); }
+OMNI_LANE_FN void store_bf16_split(uint16_t* p, F32 even, F32 odd) { store_bits(p, pack_bf16(even, odd)); }
+// To bf16 and back, of finite values; subnormals are kept.
+OMNI_LANE_FN F32 round_finite_to_bf16(F32 x) {
+  const U32 bits = as_bits(x), odd = shift_right<16>(bits) & splat_bits(1);
+  return as_float((bits + odd + splat_bits(0x7FFF)) & splat_bits(0xFFFF0000));
+}
 OMNI_LANE_FN F32 splat_bits_float(uint32_t bits) { return as_float(splat_bits(bits)); }
 OMNI_LANE_FN F32 abs(F32 x) { return as_float(as_bits(x) & splat_bits(0x7FFFFFFF)); }
 // Any NaN becomes 0x7FC00000, as every fp32 store has it.

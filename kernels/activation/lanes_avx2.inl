@@ -133,9 +133,14 @@ OMNI_LANE_FN void store_bf16(uint16_t* p, F32 x) {
   const __m256i mixed = _mm256_packus_epi32(_mm256_srli_epi32(rounded_high(x.lo), 16), _mm256_srli_epi32(rounded_high(x.hi), 16));
   store_words(p, _mm256_permute4x64_epi64(mixed, 0xD8));
 }
-OMNI_LANE_FN void store_bf16_split(uint16_t* p, F32 even, F32 odd) {
-  store_words(p, _mm256_blend_epi16(_mm256_srli_epi32(rounded_high(even.lo), 16), rounded_high(odd.lo), 0xAA));
-  store_words(p + 16, _mm256_blend_epi16(_mm256_srli_epi32(rounded_high(even.hi), 16), rounded_high(odd.hi), 0xAA));
+// The even and the odd elements of 32 as bf16, in order.
+OMNI_LANE_FN __m256i pack_words(__m256 even, __m256 odd) {
+  return _mm256_blend_epi16(_mm256_srli_epi32(rounded_high(even), 16), rounded_high(odd), 0xAA);
+}
+OMNI_LANE_FN U32 pack_bf16(F32 even, F32 odd) { return {pack_words(even.lo, odd.lo), pack_words(even.hi, odd.hi)}; }
+OMNI_LANE_FN void store_bits(void* p, U32 x) {
+  store_words(p, x.lo);
+  store_words(static_cast<char*>(p) + 32, x.hi);
 }
 // To bf16 and back.
 OMNI_LANE_FN F32 round_to_bf16(F32 x) {

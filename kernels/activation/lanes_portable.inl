@@ -155,12 +155,11 @@ OMNI_LANE_FN void split_bf16(U32 pairs, F32* even, F32* odd) {
 OMNI_LANE_FN void store_bf16(uint16_t* p, F32 x) {
   for (int i = 0; i < kLanes; ++i) p[i] = bf16_round_group(x.v[i]);
 }
-OMNI_LANE_FN void store_bf16_split(uint16_t* p, F32 even, F32 odd) {
-  for (int i = 0; i < kLanes; ++i) {
-    p[2 * i] = bf16_round_group(even.v[i]);
-    p[2 * i + 1] = bf16_round_group(odd.v[i]);
-  }
+// The even and the odd elements of 32 as bf16, in order.
+OMNI_LANE_FN U32 pack_bf16(F32 even, F32 odd) {
+  return each<U32>([&](int i) { return static_cast<uint32_t>(bf16_round_group(odd.v[i])) << 16 | bf16_round_group(even.v[i]); });
 }
+OMNI_LANE_FN void store_bits(void* p, U32 x) { __builtin_memcpy(p, &x, sizeof x); }
 // To bf16 and back.
 OMNI_LANE_FN F32 round_to_bf16(F32 x) {
   return each<F32>([&](int i) { return bf16_to_float(bf16_round_group(x.v[i])); });

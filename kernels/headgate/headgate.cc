@@ -2,6 +2,7 @@
 // The entries of omni/headgate.h that run.
 #include "omni/headgate.h"
 
+#include <cstring>
 #include <memory>
 #include <new>
 
@@ -50,17 +51,18 @@ omni_status check_operands(const HeadgatePlan& plan, const omni_headgate_args& a
 void run_part(const HeadgatePlan& plan, const omni_headgate_args& args, int64_t first, int64_t last) {
   const auto x_bytes = static_cast<int64_t>(type_bytes(plan.config.x_type));
   const auto value_bytes = static_cast<int64_t>(type_bytes(plan.config.value_type));
-  float gates[OMNI_HEADGATE_MOST_HEADS];
+  alignas(64) float gates[gate_room(OMNI_HEADGATE_MOST_HEADS)];
   HeadgateRow row = {};
   row.weights = args.weights;
   row.bias = args.bias;
+  row.gates = gates;
   row.k = plan.k;
   row.heads = plan.heads;
   row.head_dim = plan.head_dim;
   for (int64_t r = first; r < last; ++r) {
     row.x = static_cast<const uint8_t*>(args.x) + r * args.ldx * x_bytes;
-    row.gates = args.gates != nullptr ? args.gates + r * args.ld_gates : gates;
     plan.steps.gates(&row);
+    if (args.gates != nullptr) std::memcpy(args.gates + r * args.ld_gates, gates, static_cast<size_t>(plan.heads) * sizeof(float));
     if (!plan.multiplies()) continue;
     row.values = static_cast<const uint8_t*>(args.values) + r * args.ld_values * value_bytes;
     row.out = static_cast<uint8_t*>(args.out) + r * args.ld_out * value_bytes;

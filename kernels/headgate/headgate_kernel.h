@@ -28,11 +28,13 @@ struct HeadgateRow {
   const void* x;        // [k]
   const void* weights;  // packed
   const float* bias;    // [heads] or nullptr
-  float* gates;         // [heads] out
+  float* gates;         // [heads] out, with room for gate_room(heads), so that whole registers may be stored
   const void* values;   // [heads][head_dim]
   void* out;            // likewise
   int64_t k, heads, head_dim;
 };
+
+inline constexpr int64_t gate_room(int64_t heads) { return (heads + kGateLanes - 1) / kGateLanes * kGateLanes + kGateLanes; }
 
 struct HeadgateSteps {
   void (*gates)(const HeadgateRow*);     // of x, activation included

@@ -306,7 +306,7 @@ TEST_P(Headgate, KeepsTheCallersState) {
     for (const uint16_t activation : {OMNI_HEADGATE_LINEAR, OMNI_HEADGATE_SIGMOID, OMNI_HEADGATE_SILU}) {
       const HeadgateSteps steps = row().as<Op::kHeadgate>().steps({x_type, OMNI_DTYPE_BF16, OMNI_DTYPE_BF16, activation});
       alignas(64) static uint16_t weights[40 * 64];
-      float x[40] = {}, bias[5] = {}, gates[5];
+      float x[40] = {}, bias[5] = {}, gates[gate_room(5)];
       uint16_t values[5 * 20] = {};
       const HeadgateRow argument = {x, weights, bias, gates, values, values, 40, 5, 20};
       EXPECT_EQ(AbiTrampoline::call(steps.gates, &argument), "");

@@ -107,17 +107,32 @@ OMNI_LANE_FN void add_squares(Vectors& lanes, const X* x) {
   for (int i = 0; i < 4; ++i) lanes.v[i] = fma(h.v[i], h.v[i], lanes.v[i]);
 }
 
-// The sum counts what the stream stores.
+// Stores h and gives what was stored.
+template <Order order>
+OMNI_LANE_FN void store_and_round(uint16_t* p, Vectors& h) {
+  if constexpr (order == Order::kSplit) {
+    for (int i = 0; i < 4; i += 2) {
+      const U32 stored = pack_bf16(h.v[i], h.v[i + 1]);
+      store_bits(p + i * kLanes, stored);
+      split_bf16(stored, &h.v[i], &h.v[i + 1]);
+    }
+  } else {
+    for (int i = 0; i < 4; ++i) h.v[i] = round_to_bf16(h.v[i]);
+    store64<order>(p, h);
+  }
+}
+template <Order order>
+OMNI_LANE_FN void store_and_round(float* p, Vectors& h) {
+  store64<order>(p, h);
+}
+
 template <Order order, typename X, typename H>
 OMNI_LANE_FN void add_residual_squares(Vectors& lanes, const X* x, H* residual) {
-  const Vectors a = load64<order>(x), b = load64<order>(static_cast<const H*>(residual));
-  Vectors h;
-  for (int i = 0; i < 4; ++i) {
-    h.v[i] = b.v[i] + a.v[i];
-    if constexpr (__is_same(H, uint16_t)) h.v[i] = round_to_bf16(h.v[i]);
-    lanes.v[i] = fma(h.v[i], h.v[i], lanes.v[i]);
-  }
-  store64<order>(residual, h);
+  const Vectors a = load64<order>(x);
+  Vectors h = load64<order>(static_cast<const H*>(residual));
+  for (int i = 0; i < 4; ++i) h.v[i] = h.v[i] + a.v[i];
+  store_and_round<order>(residual, h);
+  for (int i = 0; i < 4; ++i) lanes.v[i] = fma(h.v[i], h.v[i], lanes.v[i]);
 }
 
 template <typename X, typename H>
@@ -197,10 +212,9 @@ OMNI_LANE_FN void for_chunks(const RmsnormRow* row, const Visit& visit) {
 template <typename H, typename W, typename Y>
 [[gnu::noinline]] void scale_chunks(const Chunks<H, W>& chunks, Y* y) {
   constexpr Order order = order_of<H, W, Y>();
-  const F32 r = chunks.r;
-  const bool two_roundings = chunks.two_roundings;
-  for (int64_t i = 0; i < chunks.n; i += kChunk) {
-    store64<order>(y + i, scaled<order>(chunks.h + i, chunks.weight_at(i), r, two_roundings));
+  const Chunks<H, W> local = chunks;  // which a store to y cannot change
+  for (int64_t i = 0; i < local.n; i += kChunk) {
+    store64<order>(y + i, scaled<order>(local.h + i, local.weight_at(i), local.r, local.two_roundings));
   }
 }
 
@@ -218,21 +232,12 @@ void scale(const RmsnormRow* row) {
   });
 }
 
-// y is computed twice, which is cheaper than keeping it: once for the largest, once for the codes.
-template <typename H, typename W>
-OMNI_LANE_FN Vectors code_values(const Chunks<H, W>& chunks, int64_t i) {
-  Vectors y = scaled<order_of<H, W>()>(chunks.h + i, chunks.weight_at(i), chunks.r, chunks.two_roundings);
-  if (chunks.codes_from_bf16) {
-    for (int j = 0; j < 4; ++j) y.v[j] = round_to_bf16(y.v[j]);
-  }
-  return y;
-}
-
+// Longer rows compute y twice, once for the largest and once for the codes: there is no room to keep it.
 template <typename H, typename W>
 [[gnu::noinline]] uint32_t largest_of_chunks(const Chunks<H, W>& chunks) {
   U32 most[4] = {splat_bits(0), splat_bits(0), splat_bits(0), splat_bits(0)};
   for (int64_t i = 0; i < chunks.n; i += kChunk) {
-    const Vectors y = code_values<H, W>(chunks, i);
+    const Vectors y = scaled<order_of<H, W>()>(chunks.h + i, chunks.weight_at(i), chunks.r, chunks.two_roundings);
     for (int j = 0; j < 4; ++j) most[j] = max(most[j], as_bits(abs(y.v[j])));
   }
   return largest(max(max(most[0], most[1]), max(most[2], most[3])));
@@ -241,20 +246,43 @@ template <typename H, typename W>
 template <typename H, typename W>
 [[gnu::noinline]] void code_chunks(const Chunks<H, W>& chunks, F32 inverse, int8_t* codes) {
   for (int64_t i = 0; i < chunks.n; i += kChunk) {
-    Vectors y = code_values<H, W>(chunks, i);
-    for (int j = 0; j < 4; ++j) y.v[j] = y.v[j] * inverse;
+    Vectors y = scaled<order_of<H, W>()>(chunks.h + i, chunks.weight_at(i), chunks.r, chunks.two_roundings);
+    for (int j = 0; j < 4; ++j) {
+      if (chunks.codes_from_bf16) y.v[j] = round_finite_to_bf16(y.v[j]);  // a subnormal's code is 0 anyway
+      y.v[j] = y.v[j] * inverse;
+    }
     store64<order_of<H, W>()>(codes + i, y);
   }
 }
 
+// Rows that fit some stack are stored there and quantised.
+constexpr int64_t kMostOnStack = 4096;
+
+template <typename H, typename W, typename Y>
+[[gnu::noinline]] void scale_on_stack(const RmsnormRow* row) {
+  alignas(64) Y y[kMostOnStack];
+  RmsnormRow stored = *row;
+  stored.y = y;
+  scale<H, W, Y>(&stored);
+  const QuantizeRow codes = {y, row->n, static_cast<int8_t*>(row->y), row->scale};
+  quantize_row<Y>(&codes);
+}
+
 template <typename H, typename W>
 void scale_to_codes(const RmsnormRow* row) {
+  if (row->n <= kMostOnStack) {
+    row->config->code_source == OMNI_DTYPE_BF16 ? scale_on_stack<H, W, uint16_t>(row) : scale_on_stack<H, W, float>(row);
+    return;
+  }
   auto* codes = static_cast<int8_t*>(row->y);
   uint32_t most = 0;
   for_chunks<H, W>(row, [&](const Chunks<H, W>& chunks, int64_t, int64_t) {
     const uint32_t found = largest_of_chunks<H, W>(chunks);
     most = found > most ? found : most;
   });
+  // Rounding is monotonic: the largest rounded value is the rounded largest one.
+  if (row->config->code_source == OMNI_DTYPE_BF16)
+    most = __builtin_bit_cast(uint32_t, first(round_to_bf16(splat_bits_float(most))));
   const RowScale scale = row_scale(most);
   *row->scale = scale.scale;
   if (!scale.finite) {

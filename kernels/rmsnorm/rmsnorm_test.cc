@@ -211,6 +211,29 @@ TEST_P(Rmsnorm, EveryFormIsTheContract) {
   });
 }
 
+// Codes of rows too long for the stack are made in another way.
+TEST_P(Rmsnorm, LongRowsOfCodes) {
+  for (const uint16_t type : {OMNI_DTYPE_BF16, OMNI_DTYPE_F32}) {
+    for (const uint16_t source : {OMNI_DTYPE_BF16, OMNI_DTYPE_F32}) {
+      for (const int64_t n : {4095, 4096, 4097, 4160, 5000}) {
+        Case c;
+        c.query.x_type = c.query.weight_type = type;
+        c.query.y_type = OMNI_DTYPE_S8, c.query.code_source = source;
+        c.query.rounding = n % 2 == 0 ? OMNI_RMSNORM_ONE_ROUNDING : OMNI_RMSNORM_TWO_ROUNDINGS;
+        c.query.n = n;
+        c.fill(static_cast<uint64_t>(n) + source);
+        expect_reference(c, run(c, kernel()), kernel());
+        for (const float special : {from_bits(0x7FC12300), from_bits(0xFF800000), 0.0F}) {
+          c.x[static_cast<size_t>(n - 3)] = special;
+          if (special == 0.0F) std::fill(c.x.begin(), c.x.end(), -0.0F);
+          expect_reference(c, run(c, kernel()), kernel());
+        }
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 TEST_P(Rmsnorm, EveryLengthIsTheContract) {
   for (const uint16_t type : {OMNI_DTYPE_BF16, OMNI_DTYPE_F32}) {
     for (int64_t n = 1; n < 260; ++n) {
