@@ -35,12 +35,12 @@ void DenseWeights::load_weight_constants() {
       vbroadcastss(Xbyak::Ymm(15), ptr[pool_word(kOddHalf)]);
     }
   }
-  if (storage_ == Storage::kW8s && zmm_) {
+  if (is_w8s() && zmm_) {
     for (int byte = 0; byte < 2; ++byte) vpbroadcastd(Xbyak::Zmm(30 + byte), ptr[pool_word(byte_constants[byte].mask)]);
   }
 }
 
-void DenseWeights::load_weight(const Xbyak::Xmm& w, const Xbyak::Address& at, int slot) {
+void DenseWeights::load_weight(const Xbyak::Xmm& w, const Xbyak::Address& at, int slot, const Xbyak::Xmm& tmp) {
   const bool odd_first = config_.order == DenseOrder::kOddFirst;
   switch (storage_) {
     case Storage::kFloats:
@@ -57,6 +57,15 @@ void DenseWeights::load_weight(const Xbyak::Xmm& w, const Xbyak::Address& at, in
     case Storage::kW8s:
       load_byte(w, at, odd_first ? slot ^ 1 : slot);
       break;
+    case Storage::kW8sPairs: {
+      // fp32 of an int8 ends in 16 zero bits: the odd input over the even one shifted down is the pair.
+      const Xbyak::Zmm odd(w.getIdx()), even(tmp.getIdx());
+      load_byte(odd, at, 2 * slot + 1);
+      load_byte(even, at, 2 * slot);
+      vpsrld(even, even, 16);
+      vpord(odd, odd, even);
+      break;
+    }
   }
 }
 

@@ -14,10 +14,11 @@ class DenseWeights : public Generator {
  protected:
   // What stands at reg_weights.
   enum class Storage : uint8_t {
-    kFloats,  // w32, or a panel of fp32 in the order of slots
-    kW16,     // read as fp32
-    kW8s,     // read as fp32
-    kPairs    // w16 or a panel of bf16 pairs, for VDPBF16PS
+    kFloats,   // w32, or a panel of fp32 in the order of slots
+    kW16,      // read as fp32
+    kW8s,      // read as fp32
+    kPairs,    // w16 or a panel of bf16 pairs, for VDPBF16PS
+    kW8sPairs  // read as bf16 pairs
   };
 
   DenseWeights(const DenseConfig& config, VectorWidth width, Storage storage)
@@ -25,9 +26,10 @@ class DenseWeights : public Generator {
 
   // Storage of the weights that a tile kernel multiplies.
   static Storage storage_of(const DenseConfig& config, DenseElement element) {
-    if (element == DenseElement::kBf16Pair) return Storage::kPairs;
-    if (config.from_panel != 0 || config.weights == OMNI_FORMAT_W32) return Storage::kFloats;
-    return config.weights == OMNI_FORMAT_W16 ? Storage::kW16 : Storage::kW8s;
+    const bool pairs = element == DenseElement::kBf16Pair, packed = config.panel != DensePanel::kRead;
+    if (config.weights == OMNI_FORMAT_W8S && packed) return pairs ? Storage::kW8sPairs : Storage::kW8s;
+    if (config.weights == OMNI_FORMAT_W16 && packed && !pairs) return Storage::kW16;
+    return pairs ? Storage::kPairs : Storage::kFloats;
   }
 
   int lanes() const { return zmm_ ? 16 : 8; }
@@ -36,14 +38,16 @@ class DenseWeights : public Generator {
   Xbyak::Xmm v(int i) const { return zmm_ ? Xbyak::Xmm(Xbyak::Zmm(i)) : Xbyak::Xmm(Xbyak::Ymm(i)); }
 
   // A step is the smallest run of inputs that the storage keeps together: one dword for each channel.
-  int step_inputs() const { return storage_ == Storage::kFloats ? 1 : storage_ == Storage::kW8s ? 4 : 2; }
-  // Dwords of prepared x that go with a step.
-  int step_slots() const { return storage_ == Storage::kPairs ? 1 : step_inputs(); }
+  int step_inputs() const { return is_w8s() ? 4 : storage_ == Storage::kFloats ? 1 : 2; }
+  // Dwords of prepared x, or vectors of operands, that go with a step.
+  int step_slots() const { return multiplies_pairs() ? step_inputs() / 2 : step_inputs(); }
+  bool is_w8s() const { return storage_ == Storage::kW8s || storage_ == Storage::kW8sPairs; }
+  bool multiplies_pairs() const { return storage_ == Storage::kPairs || storage_ == Storage::kW8sPairs; }
 
   // Fills the constants that load_weight() needs, in v(31), v(30) or v(15).
   void load_weight_constants();
-  // w = the weights for slot `slot` of the step at `at`, 16 or 8 channels.
-  void load_weight(const Xbyak::Xmm& w, const Xbyak::Address& at, int slot);
+  // w = the weights for slot `slot` of the step at `at`, 16 or 8 channels. `tmp` is clobbered.
+  void load_weight(const Xbyak::Xmm& w, const Xbyak::Address& at, int slot, const Xbyak::Xmm& tmp);
   // The same of a last step that holds one input, the even one of a pair.
   void load_last_weight(const Xbyak::Xmm& w, const Xbyak::Address& at);
   // The slot of x that a last step of one input multiplies.

@@ -44,6 +44,7 @@ class LinearDense : public DenseWeights {
   const Xbyak::Reg64 reg_x = rdx;  // rows 0, 1, 2 at distances of reg_x_stride
   const Xbyak::Reg64 reg_x3 = r8;  // rows 3, 4, 5
   const Xbyak::Reg64 reg_ahead = r9;
+  const Xbyak::Reg64 reg_panel = rcx;  // kFill: where the converted weights go
   const Xbyak::Reg64 reg_x_stride = r10;
   const Xbyak::Reg64 reg_y = r11;  // of the tile
   const Xbyak::Reg64 reg_tiles = rbx;
@@ -71,7 +72,7 @@ class LinearDense : public DenseWeights {
   void emit_steps(int pass, int steps, bool prefetch);
   void emit_last_input(int pass);
   template <typename Load>
-  void multiply_rows(const Load& load, int x_offset);
+  void multiply_rows(const Load& load, int slot, int pass);
   void prefetch(int step, int steps);
 
   void clear_accumulators();
@@ -82,11 +83,15 @@ class LinearDense : public DenseWeights {
   void fold_group(int pass);
 
   Xbyak::Address weights_at(int pass, int i, int step);
+  Xbyak::Address panel_at(int pass, int i, int slot);
   Xbyak::Address x_at(int row, int offset);
   Xbyak::Address sum_at(int pass, int row, int i);
   int passes() const { return vectors() / vectors_in_pass(); }
   int pass_width() const { return vectors_in_pass() * lanes(); }
-  int step_bytes() const { return (config_.from_panel != 0 ? pass_width() : config_.block_width) * 4; }
+  bool fills() const { return config_.panel == DensePanel::kFill; }
+  bool reads() const { return config_.panel == DensePanel::kRead; }
+  int slot_bytes() const { return pass_width() * 4; }  // of a panel
+  int step_bytes() const { return reads() ? slot_bytes() : config_.block_width * 4; }
 
   const int stack_bytes_;
 };

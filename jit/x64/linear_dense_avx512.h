@@ -9,7 +9,8 @@ namespace okl::jit {
 
 class LinearDenseAvx512 : public StoreAvx512<LinearDense> {
  public:
-  explicit LinearDenseAvx512(const DenseConfig& config, DenseElement element = DenseElement::kFloat)
+  static constexpr bool kSeveralPasses = false;
+  LinearDenseAvx512(const DenseConfig& config, DenseElement element)
       : StoreAvx512<LinearDense>(config, VectorWidth::kZmm, element, 0) {}
 
  private:
@@ -17,7 +18,7 @@ class LinearDenseAvx512 : public StoreAvx512<LinearDense> {
   void load_masks() override;
   void load_scale(int vector) override;
   void store_rows(int pass) override;
-  bool has_bf16_convert() const override { return storage_ == Storage::kPairs; }
+  bool has_bf16_convert() const override { return multiplies_pairs(); }
 };
 
 }  // namespace okl::jit

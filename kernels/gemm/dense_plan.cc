@@ -16,7 +16,7 @@ constexpr uint32_t kChunkInputs = 128;
 // Rows whose sums wait in scratch at once: 192 KiB, and with the largest panel of 64 KiB the 256 KiB that omni_scratch_size names.
 constexpr uint32_t kMostSumRows = 768;
 // How far ahead of its loads a kernel asks for weights that it streams through: the hardware prefetcher stops at page ends.
-constexpr int64_t kStreamAhead = 4096;
+constexpr int64_t kStreamAhead = 8192;
 constexpr size_t kSumRowBytes = 64 * sizeof(float);
 
 int64_t element_bytes(uint16_t type) { return type == OMNI_DTYPE_F32 ? 4 : type == OMNI_DTYPE_BF16 ? 2 : 0; }
@@ -47,20 +47,28 @@ uint16_t scrub_below(const DenseConfig& config) {
 
 // --- code ---------------------------------------------------------------------------------------------------------------------
 
-bool DenseCodeSet::make_entry(const KernelRow& row, const DenseConfig& config, bool tail) {
-  Entry& entry = entries_[config.from_panel][tail][config.rows];
+// The first tile of a chunk fills a panel and the others read it.
+bool DenseCodeSet::make_entry(const KernelRow& row, DenseConfig config, DenseRole role) {
+  Entry& entry = entries_[static_cast<size_t>(role)][config.block_width != Blocks64::kBlock][config.rows];
   if (entry.run != nullptr) return true;
+  config.alone = role == DenseRole::kAlone ? 1 : 0;
+  if (kernel_->has_panel && role != DenseRole::kAlone)
+    config.panel = role == DenseRole::kFirst ? DensePanel::kFill : DensePanel::kRead;
   entry.config = config;
-  const DenseCode<DenseTileFn> code = kernel_->make(config, row.name);
+  const DenseCode code = kernel_->make(config, row.name);
   entry.run = code.run;
   code_bytes_ += code.bytes;
-  if (config.from_panel != 0 && unpack_[tail] == nullptr) {
-    const DenseCode<DenseUnpackFn> unpack = kernel_->make_unpack(config, row.name);
-    unpack_[tail] = unpack.run;
-    code_bytes_ += unpack.bytes;
-    if (unpack.run == nullptr) return false;
-  }
   return code.run != nullptr;
+}
+
+// A part of the tiles may begin with any of them.
+bool DenseCodeSet::make_tiles(const KernelRow& row, DenseConfig config, const DenseTiles& tiles) {
+  for (const uint32_t tile : {uint32_t{0}, tiles.tiles - 1}) {
+    config.rows = static_cast<uint8_t>(tiles.rows(tile));
+    if (tiles.tiles == 1) return make_entry(row, config, DenseRole::kAlone);
+    if (!make_entry(row, config, DenseRole::kFirst) || !make_entry(row, config, DenseRole::kOther)) return false;
+  }
+  return true;
 }
 
 bool DenseCodeSet::make(const KernelRow& row, const DenseConfig& base, int64_t n, uint32_t max_m) {
@@ -69,18 +77,13 @@ bool DenseCodeSet::make(const KernelRow& row, const DenseConfig& base, int64_t n
   const Blocks64& blocks = blocks_of(base.weights);
   const int64_t count = blocks.blocks(n), last_width = count > 0 ? blocks.block_width(n, count - 1) : Blocks64::kBlock;
   const bool has_full = count > 0 && blocks.block_width(n, 0) == Blocks64::kBlock;
+  DenseConfig config = base;
   // From max_rows^2 rows on every tile has max_rows or one less.
   for (uint32_t m = 1; m <= std::min(max_m, max_rows_ * max_rows_); ++m) {
-    const DenseTiles tiles(m, max_rows_);
-    for (const uint32_t tile : {uint32_t{0}, tiles.tiles - 1}) {
-      for (const bool tail : {false, true}) {
-        if (tail ? last_width == Blocks64::kBlock : !has_full) continue;
-        DenseConfig config = base;
-        config.rows = static_cast<uint8_t>(tiles.rows(tile));
-        config.block_width = static_cast<uint8_t>(tail ? last_width : Blocks64::kBlock);
-        config.from_panel = from_panel(tiles.tiles) ? 1 : 0;
-        if (!make_entry(row, config, tail)) return false;
-      }
+    for (const bool tail : {false, true}) {
+      if (tail ? last_width == Blocks64::kBlock : !has_full) continue;
+      config.block_width = static_cast<uint8_t>(tail ? last_width : Blocks64::kBlock);
+      if (!make_tiles(row, config, DenseTiles(m, max_rows_))) return false;
     }
   }
   return true;
@@ -104,7 +107,7 @@ bool DensePlan::adopt(const KernelRow& row, bool many) {
 
 DenseRows DensePlan::rows_of(uint32_t m) const {
   const DenseKernel& kernel = code_for(m).kernel();
-  const bool streams = tiles_of(m).tiles == 1 && !from_panel(m) && !(kernel.several_passes && m > 1);
+  const bool streams = tiles_of(m).tiles == 1 && !(kernel.several_passes && m > 1);
   const int64_t k = facts.weights.k, padded_k = (k + 31) / 32 * 32;
   const int64_t chunk = streams ? padded_k : std::min(padded_k, int64_t{config_.panel_inputs});
   return {k, chunk, kernel.element == DenseElement::kFloat ? 4 : 2, m};
@@ -113,7 +116,7 @@ DenseRows DensePlan::rows_of(uint32_t m) const {
 size_t DensePlan::prepared_bytes(uint32_t m) const { return rows_of(m).total(); }
 
 size_t DensePlan::panel_bytes(uint32_t m) const {
-  if (!from_panel(m)) return 0;
+  if (!shares_panel(m)) return 0;
   return static_cast<size_t>(config_.panel_inputs * Blocks64::kBlock * rows_of(m).element);
 }
 
@@ -138,7 +141,7 @@ struct DensePlan::Run {
   const DenseCodeSet& code;
   const DenseTiles tiles;
   const DenseRows rows;
-  const bool from_panel, streams;
+  const bool streams;
   const int64_t scale_bytes, y_bytes, residual_bytes;
   uint8_t* const panel;
   float* const sums;
@@ -151,8 +154,7 @@ void DensePlan::compute(const omni_linear_args& args, uint32_t first_unit, uint3
                    code_for(args.m),
                    tiles_of(args.m),
                    rows_of(args.m),
-                   from_panel(args.m),
-                   tiles_of(args.m).tiles == 1 && !from_panel(args.m),
+                   rows_of(args.m).chunks() == 1 && tiles_of(args.m).tiles == 1,
                    element_bytes(config_.scale_type),
                    element_bytes(config_.y_type),
                    element_bytes(config_.residual_type),
@@ -172,10 +174,12 @@ void DensePlan::compute_block(const Run& run, int64_t block, uint64_t channels, 
   const int64_t channel = block * Blocks64::kBlock, width = blocks_.block_width(weights.n, block);
   const bool tail = width != Blocks64::kBlock;
   const uint8_t* packed = static_cast<const uint8_t*>(run.args.codes) + blocks_.block_offset(weights.n, weights.k, block);
+  const int64_t block_bytes = blocks_.padded_k(weights.k) * width * blocks_.bytes_per_two / 2;
   const int64_t chunk_bytes = run.rows.chunk / 2 * width * blocks_.bytes_per_two;
 
   DenseTile tile{};
   tile.x_row = run.rows.row_bytes();
+  tile.panel = run.panel;
   tile.sums = run.sums;
   tile.scale_stride = weights.n * run.scale_bytes;
   tile.ldy = run.args.ldy * run.y_bytes;
@@ -200,32 +204,35 @@ void DensePlan::compute_block(const Run& run, int64_t block, uint64_t channels, 
     tile.weights = packed + chunk * chunk_bytes;
     if (run.streams) {
       tile.ahead = tile.weights + kStreamAhead;
+      tile.ahead_end = packed + block_bytes + kStreamAhead;
     } else {
-      tile.ahead = tile.last != 0 ? packed + weights.k * width * blocks_.bytes_per_two / 2 : tile.weights + chunk_bytes;
+      tile.ahead = tile.last != 0 ? packed + block_bytes : tile.weights + chunk_bytes;
+      tile.ahead_end = tile.ahead + chunk_bytes;
     }
-    if (run.from_panel) {
-      const DenseUnpack unpack = {tile.weights, run.panel, tile.inputs};
-      run.code.unpack(tail)(&unpack);
-      tile.weights = run.panel;
-    }
-    call_tiles(run, tile, tail, first_tile, last_tile);
+    DenseTile call = tile;
+    const bool alone = run.tiles.tiles == 1;
+    call_tiles(run, &call, alone ? DenseRole::kAlone : DenseRole::kFirst, tail, first_tile, first_tile + 1);
+    call_tiles(run, &call, DenseRole::kOther, tail, first_tile + 1, last_tile);
   }
 }
 
-// One call for the larger tiles and one for the smaller.
-void DensePlan::call_tiles(const Run& run, DenseTile tile, bool tail, uint32_t first_tile, uint32_t last_tile) const {
+// One call for the larger tiles and one for the smaller. Moves `tile` on.
+void DensePlan::call_tiles(const Run& run, DenseTile* tile, DenseRole role, bool tail, uint32_t first_tile,
+                           uint32_t last_tile) const {
   const uint32_t larger = std::clamp(run.tiles.larger_tiles, first_tile, last_tile);
   for (const auto& [begin, end] : {std::pair(first_tile, larger), std::pair(larger, last_tile)}) {
     if (begin == end) continue;
-    const DenseCodeSet::Entry& entry = run.code.entry(run.from_panel, tail, run.tiles.rows(begin));
-    tile.tiles = end - begin;
-    tile.config = &entry.config;
-    entry.run(&tile);
-    const int64_t rows = tile.tiles * entry.config.rows;
-    tile.x += rows * tile.x_row;
-    tile.sums += rows * 64;
-    tile.y += rows * tile.ldy;
-    if (tile.residual != nullptr) tile.residual += rows * tile.ld_residual;
+    const DenseCodeSet::Entry& entry = run.code.entry(role, tail, run.tiles.rows(begin));
+    tile->tiles = end - begin;
+    tile->config = &entry.config;
+    entry.run(tile);
+    const int64_t rows = tile->tiles * entry.config.rows;
+    tile->x += rows * tile->x_row;
+    tile->sums += rows * kBlockWidth;
+    tile->y += rows * tile->ldy;
+    if (tile->residual != nullptr) tile->residual += rows * tile->ld_residual;
+    // Two tiles ask for what the next chunk needs, half each: one alone would have to wait for memory.
+    tile->ahead = std::min(tile->ahead + (tile->ahead_end - tile->ahead) / 2, tile->ahead_end);
   }
 }
 

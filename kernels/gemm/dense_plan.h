@@ -23,7 +23,10 @@ struct DenseTiles {
   uint32_t rows(uint32_t tile) const { return smaller + (tile < larger_tiles ? 1 : 0); }
 };
 
-// The code of one registry row for one query: by tile rows, block kind (full or tail) and source of weights (packed or panel).
+// Which tile of a chunk.
+enum class DenseRole : uint8_t { kAlone, kFirst, kOther };
+
+// The code of one registry row for one query: by role, block kind (full or tail) and tile rows.
 class DenseCodeSet {
  public:
   // False when executable memory was refused.
@@ -37,20 +40,16 @@ class DenseCodeSet {
     DenseConfig config{};
     DenseTileFn run = nullptr;
   };
-  const Entry& entry(bool from_panel, bool tail, uint32_t rows) const { return entries_[from_panel][tail][rows]; }
-  bool from_panel(uint32_t tiles) const {
-    return kernel_->panel == PanelUse::kAlways || (kernel_->panel == PanelUse::kSeveralTiles && tiles > 1);
-  }
-  DenseUnpackFn unpack(bool tail) const { return unpack_[tail]; }
+  const Entry& entry(DenseRole role, bool tail, uint32_t rows) const { return entries_[static_cast<size_t>(role)][tail][rows]; }
 
  private:
-  bool make_entry(const KernelRow& row, const DenseConfig& config, bool tail);
+  bool make_entry(const KernelRow& row, DenseConfig config, DenseRole role);
+  bool make_tiles(const KernelRow& row, DenseConfig config, const DenseTiles& tiles);
 
   const DenseKernel* kernel_ = nullptr;
   uint32_t max_rows_ = 0;
   size_t code_bytes_ = 0;
-  std::array<std::array<std::array<Entry, kMostDenseTileRows + 1>, 2>, 2> entries_;
-  std::array<DenseUnpackFn, 2> unpack_{};
+  std::array<std::array<std::array<Entry, kMostDenseTileRows + 1>, 2>, 3> entries_;
 };
 
 class DensePlan : public LinearPlan {
@@ -68,7 +67,7 @@ class DensePlan : public LinearPlan {
   // How runs of m rows are cut and laid out.
   DenseTiles tiles_of(uint32_t m) const { return {m, code_for(m).max_rows()}; }
   DenseRows rows_of(uint32_t m) const;
-  bool from_panel(uint32_t m) const { return code_for(m).from_panel(tiles_of(m).tiles); }
+  bool shares_panel(uint32_t m) const { return code_for(m).kernel().has_panel && tiles_of(m).tiles > 1; }
 
  protected:
   omni_status check_facts() const override;
@@ -78,7 +77,7 @@ class DensePlan : public LinearPlan {
  private:
   struct Run;
   void compute_block(const Run& run, int64_t block, uint64_t channels, uint32_t first_tile, uint32_t last_tile) const;
-  void call_tiles(const Run& run, DenseTile tile, bool tail, uint32_t first_tile, uint32_t last_tile) const;
+  void call_tiles(const Run& run, DenseTile* tile, DenseRole role, bool tail, uint32_t first_tile, uint32_t last_tile) const;
   size_t panel_bytes(uint32_t m) const;
   uint32_t tiles_at_once(uint32_t m) const;
 

@@ -5,6 +5,6 @@
 namespace okl {
 
 extern const DenseKernel dense_portable;
-const DenseKernel dense_portable = {kTwinRows, DenseElement::kFloat, PanelUse::kNever, false, &make_dense, nullptr};
+const DenseKernel dense_portable = {kTwinRows, DenseElement::kFloat, false, false, &make_dense};
 
 }  // namespace okl

@@ -5,6 +5,6 @@
 namespace okl {
 
 extern const DenseKernel dense_twin_avx2;
-const DenseKernel dense_twin_avx2 = {kTwinRows, DenseElement::kFloat, PanelUse::kNever, false, &make_dense, nullptr};
+const DenseKernel dense_twin_avx2 = {kTwinRows, DenseElement::kFloat, false, false, &make_dense};
 
 }  // namespace okl
