@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The generated dense kernels as implementations of registry rows.
+#include "jit/x64/linear_dense_avx2.h"
 #include "jit/x64/linear_dense_avx512.h"
 #include "kernels/gemm/dense_kernel.h"
 
@@ -22,6 +23,9 @@ constexpr DenseKernel generated(bool has_panel) {
 extern const DenseKernel dense_avx512f, dense_w32_avx512f;
 const DenseKernel dense_avx512f = generated<jit::LinearDenseAvx512>(true);
 const DenseKernel dense_w32_avx512f = generated<jit::LinearDenseAvx512>(false);
+extern const DenseKernel dense_avx2, dense_w32_avx2;
+const DenseKernel dense_avx2 = generated<jit::LinearDenseAvx2>(true);
+const DenseKernel dense_w32_avx2 = generated<jit::LinearDenseAvx2>(false);
 extern const DenseKernel dense_avx512bf16, dense_w8s_avx512bf16;
 const DenseKernel dense_avx512bf16 = generated<jit::LinearDenseAvx512, DenseElement::kBf16Pair>(false);
 const DenseKernel dense_w8s_avx512bf16 = generated<jit::LinearDenseAvx512, DenseElement::kBf16Pair>(true);
