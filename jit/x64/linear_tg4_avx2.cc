@@ -26,16 +26,7 @@ std::array<T, 32 / sizeof(T)> everywhere(T value) {
 }  // namespace
 
 void LinearTg4Avx2::load_constants() {
-  // Bit c of `channels` becomes dword c of the stack's mask array: all ones when the channel is wanted.
-  constexpr std::array<uint32_t, 8> bits = {1, 2, 4, 8, 16, 32, 64, 128};
-  for (int first = 0; first < kBlockChannels; first += kLanes) {
-    movzx(reg_tmp.cvt32(), byte[reg_args + offsetof(LinearTile, channels) + first / 8]);
-    vmovd(Xbyak::Xmm(ymm_tmp.getIdx()), reg_tmp.cvt32());
-    vpbroadcastd(ymm_tmp, Xbyak::Xmm(ymm_tmp.getIdx()));
-    vpand(ymm_tmp, ymm_tmp, ptr[pool(bits)]);
-    vpcmpeqd(ymm_tmp, ymm_tmp, ptr[pool(bits)]);
-    vmovdqa(channel_mask(first), ymm_tmp);
-  }
+  load_channel_masks(reg_args + offsetof(LinearTile, channels));
   vmovdqa(ymm_table_low, ptr[pool(bf16_bytes(0))]);
   vmovdqa(ymm_table_high, ptr[pool(bf16_bytes(1))]);
   vpxor(ymm_zero, ymm_zero, ymm_zero);
@@ -144,79 +135,6 @@ void LinearTg4Avx2::store_pair(int half, int p, const Xbyak::Ymm& c0, const Xbya
   vmovaps(c1, ymm_words_low);
   if (first < config_.block_width) store_natural(c0, first);
   if (second < config_.block_width) store_natural(c1, second);
-}
-
-void LinearTg4Avx2::store_natural(const Xbyak::Ymm& c, int first_channel) {
-  const Xbyak::Ymm mask = ymm_words_high, operand = ymm_words_low;
-  vmovdqa(mask, channel_mask(first_channel));
-  if (has_bias()) {
-    vmaskmovps(operand, mask, ptr[reg_bias + first_channel * 4]);
-    vaddps(c, c, operand);
-  }
-  if (has_residual() && config_.residual_type == OMNI_DTYPE_F32) {
-    vmaskmovps(operand, mask, ptr[reg_tmp2 + first_channel * 4]);
-    vaddps(c, c, operand);
-  }
-  if (has_residual() && config_.residual_type == OMNI_DTYPE_BF16) add_bf16_residual(c, first_channel);
-  vcmpunordps(operand, c, c);
-  if (config_.y_type == OMNI_DTYPE_F32) {
-    vblendvps(c, c, ptr[pool(everywhere<uint32_t>(0x7FC00000))], operand);
-    vmaskmovps(ptr[reg_tmp + first_channel * 4], mask, c);
-  } else {
-    store_bf16(c, first_channel);
-  }
-}
-
-// AVX2 has no masked 16-bit load: the wanted channels one by one through the scratch vector of the stack.
-void LinearTg4Avx2::add_bf16_residual(const Xbyak::Ymm& c, int first_channel) {
-  vmovdqa(ptr[rsp + kMaskBytes], ymm_zero);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    Xbyak::Label unwanted;
-    test(dword[rsp + (first_channel + lane) * 4], 1);
-    jz(unwanted);
-    movzx(ecx, word[reg_tmp2 + (first_channel + lane) * 2]);
-    shl(ecx, 16);
-    mov(ptr[rsp + kMaskBytes + lane * 4], ecx);
-    L(unwanted);
-  }
-  vaddps(c, c, ptr[rsp + kMaskBytes]);
-}
-
-// On entry ymm_words_low is the NaN mask and ymm_words_high the channel mask.
-void LinearTg4Avx2::store_bf16(const Xbyak::Ymm& c, int first_channel) {
-  const Xbyak::Ymm nan = ymm_words_low, mask = ymm_words_high;
-  const bool torch = config_.numerics == Numerics::kTorch;
-  if (!torch) {
-    // Class group flushes fp32 subnormals to signed zero in a bf16 store, as VCVTNEPS2BF16 does.
-    vpand(ymm_w, c, ptr[pool(everywhere<uint32_t>(0x7F800000))]);
-    vpcmpeqd(ymm_w, ymm_w, ymm_zero);
-    vpand(ymm_tmp, c, ptr[pool(everywhere<uint32_t>(0x80000000))]);
-    vblendvps(c, c, ymm_tmp, ymm_w);
-  }
-  vpsrld(ymm_tmp, c, 16);
-  vpand(ymm_tmp, ymm_tmp, ptr[pool(everywhere<uint32_t>(1))]);
-  vpaddd(ymm_tmp, ymm_tmp, ptr[pool(everywhere<uint32_t>(0x7FFF))]);
-  vpaddd(c, c, ymm_tmp);
-  vpsrld(c, c, 16);
-  vblendvps(c, c, ptr[pool(everywhere<uint32_t>(torch ? 0xFFFF : 0x7FC0))], nan);
-  vpackusdw(c, c, c);
-  vpermq(c, c, 0x08);
-  const Xbyak::Xmm words(c.getIdx());
-  Xbyak::Label partial, done;
-  vmovmskps(ecx, mask);
-  cmp(ecx, 0xFF);
-  jne(partial);
-  vmovdqu(ptr[reg_tmp + first_channel * 2], words);
-  jmp(done, T_NEAR);
-  L(partial);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    Xbyak::Label unwanted;
-    test(ecx, 1 << lane);
-    jz(unwanted);
-    vpextrw(ptr[reg_tmp + (first_channel + lane) * 2], words, lane);
-    L(unwanted);
-  }
-  L(done);
 }
 
 }  // namespace okl::jit

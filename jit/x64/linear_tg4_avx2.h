@@ -7,18 +7,17 @@
 #pragma once
 
 #include "jit/x64/linear_tg4.h"
+#include "jit/x64/store_avx2.h"
 
 namespace okl::jit {
 
-class LinearTg4Avx2 : public LinearTg4 {
+class LinearTg4Avx2 : public StoreAvx2<LinearTg4> {
  protected:
-  static constexpr int kLanes = 8;
   static constexpr int kVectors = 4;  // of a half
 
   // `stack_bytes` of the derived class start at rsp + kStackBase, behind the channel masks and one vector of scratch.
-  static constexpr int kStackBase = kBlockChannels * 4 + 64;
   LinearTg4Avx2(const LinearConfig& config, int pairs_per_iteration, int stack_bytes)
-      : LinearTg4(config, VectorWidth::kYmm, pairs_per_iteration, kStackBase + stack_bytes) {}
+      : StoreAvx2<LinearTg4>(config, VectorWidth::kYmm, pairs_per_iteration, kStackBase + stack_bytes) {}
 
   int halves() const { return config_.block_width > 32 ? 2 : 1; }
   bool split_block() const { return config_.block_width == kBlockChannels; }
@@ -47,15 +46,9 @@ class LinearTg4Avx2 : public LinearTg4 {
   // y[row] = store(epilogue(c0, c1)), c0 and c1 accumulator vectors (2p, 2p + 1) of a half; both are clobbered.
   void store_pair(int half, int p, const Xbyak::Ymm& c0, const Xbyak::Ymm& c1);
   void begin_store_row(int row);
-  // y = store(epilogue(c)) of channels first_channel..+7 of the row at reg_tmp (and reg_tmp2); c and ymm8..10, 15 are clobbered.
-  void store_natural(const Xbyak::Ymm& c, int first_channel);
 
  private:
-  static constexpr int kMaskBytes = kBlockChannels * 4;
-  Xbyak::Address channel_mask(int first_channel) { return ptr[rsp + first_channel * 4]; }
-  void add_bf16_residual(const Xbyak::Ymm& c, int first_channel);
   void load_bytes(int half, int input);
-  void store_bf16(const Xbyak::Ymm& c, int first_channel);
 };
 
 }  // namespace okl::jit

@@ -53,7 +53,7 @@ class StoreAvx2 : public Base {
     if (this->has_residual() && !this->residual_is_f32()) add_bf16_residual(c, first_channel);
     this->vcmpunordps(operand_, c, c);
     if (this->y_is_f32()) {
-      this->vblendvps(c, c, this->ptr[this->pool(everywhere(0x7FC00000))], operand_);
+      this->vblendvps(c, c, this->ptr[this->pool(in_every_lane(0x7FC00000))], operand_);
       this->vmaskmovps(this->ptr[this->reg_tmp + first_channel * 4], mask_, c);
     } else {
       store_bf16(c, first_channel);
@@ -61,7 +61,7 @@ class StoreAvx2 : public Base {
   }
 
  private:
-  static std::array<uint32_t, 8> everywhere(uint32_t value) {
+  static std::array<uint32_t, 8> in_every_lane(uint32_t value) {
     std::array<uint32_t, 8> values;
     values.fill(value);
     return values;
@@ -87,17 +87,17 @@ class StoreAvx2 : public Base {
     const bool torch = this->torch_store();
     if (!torch) {
       // VCVTNEPS2BF16 turns fp32 subnormals into signed zeros: so do classes group and dense everywhere.
-      this->vpand(tmp_, c, this->ptr[this->pool(everywhere(0x7F800000))]);
+      this->vpand(tmp_, c, this->ptr[this->pool(in_every_lane(0x7F800000))]);
       this->vpcmpeqd(tmp_, tmp_, zero_);
-      this->vpand(tmp2_, c, this->ptr[this->pool(everywhere(0x80000000))]);
+      this->vpand(tmp2_, c, this->ptr[this->pool(in_every_lane(0x80000000))]);
       this->vblendvps(c, c, tmp2_, tmp_);
     }
     this->vpsrld(tmp2_, c, 16);
-    this->vpand(tmp2_, tmp2_, this->ptr[this->pool(everywhere(1))]);
-    this->vpaddd(tmp2_, tmp2_, this->ptr[this->pool(everywhere(0x7FFF))]);
+    this->vpand(tmp2_, tmp2_, this->ptr[this->pool(in_every_lane(1))]);
+    this->vpaddd(tmp2_, tmp2_, this->ptr[this->pool(in_every_lane(0x7FFF))]);
     this->vpaddd(c, c, tmp2_);
     this->vpsrld(c, c, 16);
-    this->vblendvps(c, c, this->ptr[this->pool(everywhere(torch ? 0xFFFF : 0x7FC0))], operand_);
+    this->vblendvps(c, c, this->ptr[this->pool(in_every_lane(torch ? 0xFFFF : 0x7FC0))], operand_);
     this->vpackusdw(c, c, c);
     this->vpermq(c, c, 0x08);
     const Xbyak::Xmm words(c.getIdx());
