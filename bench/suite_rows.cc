@@ -51,6 +51,8 @@ std::vector<SuiteRow> make_rows() {
       rows("rope-m1", "rope", "partial", 1, "", 1, {time(), faster_than("vllm")}),
       rows("rope-m512", "rope", "partial", 512, "", 0, {faster_than("vllm")}),
       rows("quantize-m1", "quantize", "hidden", 1, "", 1, {time(), faster_than("vllm")}),
+      rows("gather-m1", "gather", "embedding", 1, "", 1, {time()}),
+      rows("gather-m512", "gather", "embedding", 512, "", 0, {time()}),
       rows("quantize-m512", "quantize", "hidden", 512, "", 0, {faster_than("vllm")}),
   };
   return out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on rows of activations; each has its own file.
+// Operations that have or make rows of activations; each has its own file.
 #ifndef OMNI_BENCH_OPS_ACTIVATIONS_H
 #define OMNI_BENCH_OPS_ACTIVATIONS_H
 
@@ -19,6 +19,9 @@ std::unique_ptr<Workload> make_geglu(const Case& c, const Pool& pool);
 
 std::vector<Part> rope_parts(const Case& c);
 std::unique_ptr<Workload> make_rope(const Case& c, const Pool& pool);
+
+std::vector<Part> gather_parts(const Case& c);
+std::unique_ptr<Workload> make_gather(const Case& c, const Pool& pool);
 
 std::vector<Part> quantize_parts(const Case& c);
 std::unique_ptr<Workload> make_quantize(const Case& c, const Pool& pool);

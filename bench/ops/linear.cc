@@ -115,7 +115,8 @@ const std::vector<Shape>& projections() {
 omni_layout layout_of(const Case& c, const LinearForm& form) {
   omni_layout out{};
   out.size = sizeof out;
-  const auto group = c.group > 0 ? c.group : static_cast<uint32_t>(c.k());
+  const bool grouped = c.group > 0 && form.scale_type != OMNI_DTYPE_NONE;
+  const auto group = grouped ? c.group : static_cast<uint32_t>(c.k());
   check(omni_layout_init(&out, form.format, c.n(), c.k(), group, form.scale_type), "omni_layout_init");
   out.flags = static_cast<uint16_t>(out.flags | form.flags);
   return out;
