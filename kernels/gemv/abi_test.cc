@@ -73,5 +73,65 @@ TEST(LinearAbi, EveryRowKeepsTheCallersState) {
   }
 }
 
+TEST(LinearAbi, EveryPanelKernelKeepsTheCallersState) {
+  for (const KernelRow& row : registry()) {
+    if (row.op != Op::kGemm || row.weights != OMNI_FORMAT_TG4 || row.numerics == Numerics::kFast || !row_runs_here(row)) continue;
+    const PanelKernel* const panel = row.as<Op::kGemm>().panel;
+    if (panel == nullptr) continue;
+    for (const int64_t n : {64, 48}) {
+      LinearShape shape;
+      shape.n = n;
+      shape.k = kPanelInputs;
+      shape.group = 64;
+      shape.m = panel->from_rows;
+      shape.numerics = static_cast<omni_numerics>(row.numerics);
+      shape.x_type = row.activation;
+      shape.scale_type = row.activation;
+      shape.y_type = OMNI_DTYPE_BF16;
+      LinearCase problem(shape, 5);
+      const PlanPointer plan = make_plan(problem, row.name.data());
+      ASSERT_NE(plan, nullptr);
+      GuardedBuffer workspace = make_workspace(*plan, shape.m, Flush::kBack), scratch = make_scratch(*plan, shape.m, Flush::kBack);
+      omni_linear_args args = problem.args();
+      args.workspace = workspace.data();
+      args.workspace_bytes = workspace.size();
+      ASSERT_EQ(omni_prepare(plan.get(), &args), OMNI_OK);
+      const LinearCodeSet& code = static_cast<const Tg4Plan&>(*plan).code_for(shape.m);
+      const RowTiles tiles = code.tiles(shape.m);
+      const WorkspaceLayout layout = code.workspace(shape.m, static_cast<const Tg4Plan&>(*plan).config());
+      PanelCall call{};
+      call.tile.codes = problem.codes.data();
+      call.tile.scales = problem.scales.data();
+      call.tile.scale_stride = n * 2 * (shape.scale_type == OMNI_DTYPE_F32 ? 4 : 2);
+      call.tile.x = workspace.data();
+      call.tile.sums = reinterpret_cast<const float*>(workspace.data() + layout.sums(shape.m, 0));
+      call.tile.y = problem.y.data();
+      call.tile.ldy = n * 2;
+      call.tile.channels = n < 64 ? (uint64_t{1} << n) - 1 : ~uint64_t{0};
+      call.large_tiles = tiles.large;
+      call.small_tiles = tiles.tiles - tiles.large;
+      call.small_sums = reinterpret_cast<const float*>(workspace.data() + layout.sums(shape.m, tiles.large * tiles.largest()));
+      call.sums_row_bytes = 2 * 4;
+      call.segments = 2;
+      call.segment_inputs = call.last_segment_inputs = 64;
+      call.inputs = kPanelInputs;
+      call.finish_rows = shape.m;
+      call.panel = scratch.as<float>();
+      call.group_scales = call.panel + kPanelInputs * kBlockChannels;
+      call.c = call.group_scales + kPanelSegments * 2 * kBlockChannels;
+      call.first = call.begins_group = call.ends_group = 1;
+      for (const unsigned mode : {0x1F80U, 0x1F80U | 0x8040U}) {
+        const unsigned before = _mm_getcsr();
+        _mm_setcsr(mode);
+        const std::string broken = AbiTrampoline::call(code.panel(tiles.largest(), n < 64), static_cast<const PanelCall*>(&call));
+        _mm_setcsr(before);
+        EXPECT_EQ(broken, "") << row.name << " n=" << n;
+      }
+      code.panel(tiles.largest(), n < 64)(&call);
+      EXPECT_EQ(first_difference(problem, problem.expected()), "") << row.name << " n=" << n;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace okl::test

@@ -205,6 +205,45 @@ TEST_P(LinearRow, EdgeValues) {
   }
 }
 
+// Nothing but values around the scrub threshold 2^-119, and scales that make them visible.
+TEST_P(LinearRow, ScrubThreshold) {
+  if (row().activation != OMNI_DTYPE_BF16) GTEST_SKIP() << "bf16 only";
+  for (const int64_t k : {50, 96}) {
+    LinearShape shape = base();
+    shape.n = 80;
+    shape.k = k;
+    shape.m = std::min<uint32_t>(max_m(), 9);
+    if (row().numerics == Numerics::kGroup) shape.scale_type = OMNI_DTYPE_F32;
+    LinearCase problem(shape, 4);
+    constexpr uint16_t kSmall[] = {0x03FF, 0x0400, 0x0001, 0x83FF, 0x0401, 0x0480, 0x8400, 0x0080};
+    std::vector<uint16_t> x(static_cast<size_t>(shape.m) * shape.k);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = kSmall[(i * 5 + i / shape.k) % std::size(kSmall)];
+    problem.set_x(x);
+    problem.set_scales(std::vector<float>(static_cast<size_t>(shape.groups() * shape.n * 2), 0x1p100F));
+    expect_contract(problem, problem.expected(), name());
+  }
+}
+
+// K's padding is no input: an infinite zero would make a NaN of it.
+TEST_P(LinearRow, StopsAtTheLastInput) {
+  for (const int64_t k : {33, 37, 100, 159}) {
+    for (const uint32_t m : {1U, max_m()}) {
+      LinearShape shape = base();
+      shape.n = 80;
+      shape.k = k;
+      shape.m = m;
+      LinearCase problem(shape, 5);
+      problem.set_x_everywhere(1.0F);
+      std::vector<float> scales(static_cast<size_t>(shape.groups() * shape.n * 2), 0.5F);
+      for (int64_t channel = 3; channel < shape.n; channel += 7) {
+        scales[static_cast<size_t>(((shape.groups() - 1) * shape.n + channel) * 2 + 1)] = std::numeric_limits<float>::infinity();
+      }
+      problem.set_scales(scales);
+      expect_contract(problem, problem.expected(), name());
+    }
+  }
+}
+
 // Scales are taken by their own group: a kernel that divides wrongly uses group 0 for every input.
 TEST_P(LinearRow, GroupIndex) {
   const std::pair<uint32_t, float> cases[] = {{32, 1152.0F}, {64, 640.0F}, {128, 384.0F}, {256, 256.0F}};
