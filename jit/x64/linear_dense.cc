@@ -54,6 +54,10 @@ void LinearDense::emit_pass(int pass) {
     lea(reg_x3, ptr[reg_x + reg_x_stride]);
     lea(reg_x3, ptr[reg_x3 + reg_x_stride * 2]);
   }
+  if (pass == 0 && config_.alone == 0) {
+    imul(reg_tmp2, reg_x_stride, config_.rows);
+    add(reg_tmp2, reg_x);
+  }
   load_weight_constants();
   if (config_.group == 0) {
     emit_whole(pass);
@@ -209,9 +213,17 @@ void LinearDense::prefetch(int step, int steps) {
     for (int line = 0; line < bytes; line += 64) prefetcht0(ptr[reg_weights + step * bytes + line + kNear]);
   }
   if (step + 1 < steps) return;
+  if (config_.alone == 0) prefetch_next_rows();
   add(reg_ahead, asked * 64);
   cmp(reg_ahead, ptr[reg_args + offsetof(DenseTile, ahead_end)]);
   cmovae(reg_ahead, ptr[reg_args + offsetof(DenseTile, ahead_end)]);
+}
+
+// The rows of a chunk are neighbours, so that those of the next tile follow: eight inputs of each, from L2 or further.
+void LinearDense::prefetch_next_rows() {
+  const int bytes = config_.rows * kUnrolledInputs * (multiplies_pairs() ? 2 : 4);
+  for (int line = 0; line < bytes; line += 64) prefetcht0(ptr[reg_tmp2 + line]);
+  add(reg_tmp2, bytes);
 }
 
 void LinearDense::clear_accumulators() {

@@ -52,7 +52,7 @@ class LinearDense : public DenseWeights {
   const Xbyak::Reg64 reg_sums = r13;  // of the tile
   const Xbyak::Reg64 reg_steps = r14;
   const Xbyak::Reg64 reg_tmp = rax;
-  const Xbyak::Reg64 reg_tmp2 = r15;
+  const Xbyak::Reg64 reg_tmp2 = r15;  // also the rows of the next tile, which are only asked for
 
  private:
   static constexpr int kUnrolledInputs = 8;
@@ -74,6 +74,7 @@ class LinearDense : public DenseWeights {
   template <typename Load>
   void multiply_rows(const Load& load, int slot, int pass);
   void prefetch(int step, int steps);
+  void prefetch_next_rows();
 
   void clear_accumulators();
   void load_accumulators(int pass);
