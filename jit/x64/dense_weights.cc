@@ -36,7 +36,12 @@ void DenseWeights::load_weight_constants() {
     }
   }
   if (is_w8s() && zmm_) {
-    for (int byte = 0; byte < 2; ++byte) vpbroadcastd(Xbyak::Zmm(30 + byte), ptr[pool_word(byte_constants[byte].mask)]);
+    for (int place = 0; place < 2; ++place) {
+      vpbroadcastd(Xbyak::Zmm(30 + place), ptr[pool_word(byte_constants[place].mask)]);
+      if (!constants_in_registers()) continue;
+      vpbroadcastd(Xbyak::Zmm(kExponents + place), ptr[pool_word(byte_constants[place].exponent)]);
+      vbroadcastss(Xbyak::Zmm(kBiases + place), ptr[pool_word(std::bit_cast<uint32_t>(byte_constants[place].bias))]);
+    }
   }
 }
 
@@ -114,8 +119,13 @@ void DenseWeights::load_byte_avx512(const Xbyak::Zmm& w, const Xbyak::Address& a
   } else {
     vmovdqu32(w, at);
   }
-  vpternlogd(w, Xbyak::Zmm(30 + place), ptr_b[pool_word(byte_constants[place].exponent)], kAndThenXor);
-  vsubps(w, w, ptr_b[pool_word(std::bit_cast<uint32_t>(byte_constants[place].bias))]);
+  if (constants_in_registers()) {
+    vpternlogd(w, Xbyak::Zmm(30 + place), Xbyak::Zmm(kExponents + place), kAndThenXor);
+    vsubps(w, w, Xbyak::Zmm(kBiases + place));
+  } else {
+    vpternlogd(w, Xbyak::Zmm(30 + place), ptr_b[pool_word(byte_constants[place].exponent)], kAndThenXor);
+    vsubps(w, w, ptr_b[pool_word(std::bit_cast<uint32_t>(byte_constants[place].bias))]);
+  }
 }
 
 void DenseWeights::load_byte_avx2(const Xbyak::Ymm& w, const Xbyak::Address& at, int byte) {

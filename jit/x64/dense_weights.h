@@ -44,7 +44,8 @@ class DenseWeights : public Generator {
   bool is_w8s() const { return storage_ == Storage::kW8s || storage_ == Storage::kW8sPairs; }
   bool multiplies_pairs() const { return storage_ == Storage::kPairs || storage_ == Storage::kW8sPairs; }
 
-  // Fills the constants that load_weight() needs, in v(31), v(30) or v(15).
+  // Fills the constants that load_weight() needs: in v(30) and v(31), or v(15); those of w8s also where few rows leave registers
+  // free.
   void load_weight_constants();
   // w = the weights for slot `slot` of the step at `at`, 16 or 8 channels. `tmp` is clobbered.
   void load_weight(const Xbyak::Xmm& w, const Xbyak::Address& at, int slot, const Xbyak::Xmm& tmp);
@@ -58,6 +59,10 @@ class DenseWeights : public Generator {
   const Storage storage_;
 
  private:
+  // With one row the load ports decide: six broadcasts of constants for 64 weights are more than the weights themselves.
+  static constexpr int kExponents = 20, kBiases = 22;
+  bool constants_in_registers() const { return config_.rows * vectors() <= kExponents; }
+
   void load_even(const Xbyak::Xmm& w, const Xbyak::Address& at);
   void load_odd(const Xbyak::Xmm& w, const Xbyak::Address& at);
   void load_byte(const Xbyak::Xmm& w, const Xbyak::Address& at, int byte);

@@ -73,7 +73,7 @@ class LinearDense : public DenseWeights {
   void emit_last_input(int pass);
   template <typename Load>
   void multiply_rows(const Load& load, int slot, int pass);
-  void prefetch(int step, int steps);
+  void prefetch(int slot, int slots);
   void prefetch_next_rows();
 
   void clear_accumulators();

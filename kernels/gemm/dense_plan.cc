@@ -16,7 +16,7 @@ constexpr uint32_t kChunkInputs = 128;
 // Rows whose sums wait in scratch at once: 192 KiB, and with the largest panel of 64 KiB the 256 KiB that omni_scratch_size names.
 constexpr uint32_t kMostSumRows = 768;
 // How far ahead of its loads a kernel asks for weights that it streams through: the hardware prefetcher stops at page ends.
-constexpr int64_t kStreamAhead = 8192;
+constexpr int64_t kStreamAhead = 16384;
 constexpr size_t kSumRowBytes = 64 * sizeof(float);
 
 int64_t element_bytes(uint16_t type) { return type == OMNI_DTYPE_F32 ? 4 : type == OMNI_DTYPE_BF16 ? 2 : 0; }
