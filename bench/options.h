@@ -36,8 +36,9 @@ struct RunOptions {
   double min_effect_percent = 8;
   std::vector<ArmRequest> arms;  ///< empty: every arm that exists here
   bool add_arms = false;         ///< --arms began with "+": beside the default ones
-  bool only_chosen = false;      ///< of our arms only what the library chooses
-  std::string peers;             ///< command in front of the name of a worker of bench/peers; "" = none
+  bool only_chosen = false;      ///< of our arms only what the library chooses, and of the peers those in `wanted`: the suite
+  std::vector<std::string> wanted;
+  std::string peers;  ///< command in front of the name of a worker of bench/peers; "" = none
   std::string json_path, html_path;
   std::string command_line;
 };

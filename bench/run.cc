@@ -214,6 +214,8 @@ int run_suite(const Options& options) {
     const int64_t now = session.now_ns();
     const int64_t share = std::max<int64_t>(end - now, 0) / static_cast<int64_t>(rows.size() - i);
     const Case c = case_of(rows[i], run.threads);
+    run.wanted.clear();  // the session looks at `run`
+    for (const Figure& figure : rows[i].figures) run.wanted.push_back(figure.against);
     const CaseRun result = session.run(c, now + std::max<int64_t>(share, 1));
     for (json& figure : figures_json(rows[i], c, result)) figures.push_back(std::move(figure));
   }

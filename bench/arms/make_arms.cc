@@ -184,8 +184,12 @@ std::vector<std::unique_ptr<Arm>> make_arms(const RunOptions& options, Workload&
   const bool defaults = options.arms.empty() || options.add_arms;
   if (defaults) {
     add_ours(options, workload, arms, notes);
-    for (const std::string& peer : op.peers) arms.push_back(workload.peer(peer, peer));
+    const auto wanted = [&](const std::string& peer) { return !options.only_chosen || contains(options.wanted, peer); };
+    for (const std::string& peer : op.peers) {
+      if (wanted(peer)) arms.push_back(workload.peer(peer, peer));
+    }
     for (const Peer& worker : op.workers) {
+      if (!wanted(worker.name)) continue;
       if (options.peers.empty()) {
         notes->push_back(fmt::format("{} was left out: --peers says how to run it (bench/peers/README.md)", worker.name));
       } else {
