@@ -210,35 +210,23 @@ void ExactAvx512Vnni::separate(int row, const Pass& pass, int) {
   }
 }
 
-// One block of inputs as unsigned bytes, [steps][block_width][4]: a source register holds two panel registers (w4s) or one (w8s).
-void ExactAvx512Vnni::unpack_panel() {
-  constexpr int kSteps = 4;
-  Xbyak::Label steps;
-  mov(reg_w_now, reg_w);
-  mov(reg_x_now, reg_scratch);
-  lea(reg_count, ptr[reg_iterations * (kMostUnroll / kSteps)]);
-  L(steps);
-  for (int step = 0; step < kSteps; ++step) {
-    for (int i = 0; i < vectors(); ++i) {
-      const Xbyak::Address to = ptr[reg_x_now + step * panel_step_bytes() + i * 64];
-      if (!w4()) {
-        vpxord(zmm0, zmm_mask, ptr[reg_w_now + step * step_bytes() + i * 64]);
-        vmovdqa32(to, zmm0);
-      } else if (i % 2 == 0) {
-        vmovdqu32(zmm1, ptr[reg_w_now + step * step_bytes() + i * 32]);
-        vpandd(zmm0, zmm1, zmm_mask);
-        vmovdqa32(to, zmm0);
-      } else {
-        vpsrlw(zmm1, zmm1, 4);
-        vpandd(zmm1, zmm1, zmm_mask);
-        vmovdqa32(to, zmm1);
-      }
+// Unsigned bytes, [block_width][4] a step: a source register holds two panel registers (w4s) or one (w8s).
+void ExactAvx512Vnni::fill_step(const Pass& pass, int rows, int step) {
+  const int count = static_cast<int>(pass.channel.size());
+  const auto weight = [&](int i) { return Xbyak::Zmm(w(i, rows, count).getIdx()); };
+  const auto source = [&](int byte) { return ptr[reg_codes_now + step * step_bytes() + byte]; };
+  for (int i = 0; i < count; ++i) {
+    if (!w4()) {
+      vpxord(weight(i), zmm_mask, source(i * 64));
+    } else if (i % 2 == 0) {
+      vmovdqu32(weight(i + 1), source(i * 32));
+      vpandd(weight(i), weight(i + 1), zmm_mask);
+    } else {
+      vpsrlw(weight(i), weight(i), 4);
+      vpandd(weight(i), weight(i), zmm_mask);
     }
+    vmovdqa32(weight_address(pass, step, i * 64), weight(i));
   }
-  add(reg_w_now, kSteps * step_bytes());
-  add(reg_x_now, kSteps * panel_step_bytes());
-  dec(reg_count);
-  jnz(steps, T_NEAR);
 }
 
 // --- without VNNI

@@ -13,7 +13,7 @@ namespace okl::jit {
 
 class ExactAvx512 : public ExactX64 {
  protected:
-  ExactAvx512(const ExactConfig& config, int direct_rows) : ExactX64(config, VectorWidth::kZmm, direct_rows) {}
+  ExactAvx512(const ExactConfig& config, int direct_tile) : ExactX64(config, VectorWidth::kZmm, direct_tile) {}
 
   static constexpr int kLanes = 16;
 
@@ -41,8 +41,8 @@ class ExactAvx512 : public ExactX64 {
 // VPDPBUSD.
 class ExactAvx512Vnni final : public ExactAvx512 {
  public:
-  static constexpr int kDirectRows = 14;
-  explicit ExactAvx512Vnni(const ExactConfig& config) : ExactAvx512(config, kDirectRows) {}
+  static constexpr int kDirectTile = 14;
+  explicit ExactAvx512Vnni(const ExactConfig& config) : ExactAvx512(config, kDirectTile) {}
 
  private:
   void load_constants() override;
@@ -50,7 +50,7 @@ class ExactAvx512Vnni final : public ExactAvx512 {
   void load_step(const Pass& pass, int rows, int step) override;
   void multiply(int row, const Pass& pass, int rows, int step) override;
   void separate(int row, const Pass& pass, int rows) override;
-  void unpack_panel() override;
+  void fill_step(const Pass& pass, int rows, int step) override;
   bool sums_bytes() const override { return w4() && !panel(); }
 
   const Xbyak::Zmm zmm_mask = Xbyak::Zmm(31);  // 0x0F, or 0x80 for int8 weights
@@ -60,8 +60,8 @@ class ExactAvx512Vnni final : public ExactAvx512 {
 // bits, VPMADDWD.
 class ExactAvx512Bw final : public ExactAvx512 {
  public:
-  static constexpr int kDirectRows = 12;
-  explicit ExactAvx512Bw(const ExactConfig& config) : ExactAvx512(config, kDirectRows) {}
+  static constexpr int kDirectTile = 12;
+  explicit ExactAvx512Bw(const ExactConfig& config) : ExactAvx512(config, kDirectTile) {}
 
  private:
   std::vector<Pass> passes(int rows) const override;

@@ -7,23 +7,25 @@
 namespace okl::jit {
 namespace {
 
-// Weights are asked for this far ahead: the hardware prefetcher stops at page ends and cannot run ahead of a loop that is busy.
-constexpr int kAhead = 4096;
+// The direct path asks for weights twice: this far ahead into the second level, where more requests can be under way than in the
+// first, and again into the first when that has come.
+constexpr int kAheadL2 = 8192, kAheadL1 = 2048;
 
 }  // namespace
 
-ExactX64::ExactX64(const ExactConfig& config, VectorWidth width, int direct_rows)
+ExactX64::ExactX64(const ExactConfig& config, VectorWidth width, int direct_tile)
     : Generator(width),
       config_(config),
       kind_(width == VectorWidth::kZmm ? Xbyak::Operand::ZMM : Xbyak::Operand::YMM),
       most_rows_(config.path == ExactPath::kPanel ? std::min<int>(kPanelTile, config.rows)
-                                                  : std::min<int>(direct_rows, config.rows)),
-      bodies_(static_cast<size_t>(most_rows_) + 1) {}
+                                                  : std::min<int>(direct_tile, config.rows)),
+      bodies_(static_cast<size_t>(most_rows_) + 1),
+      fills_(panel() ? bodies_.size() : 0) {}
 
-int ExactX64::stack_bytes() const { return kStackC + (panel() ? 0 : most_rows_ * kRowBytesC); }
+int ExactX64::stack_bytes() const { return kStackC + (panel() ? 0 : config_.rows * kRowBytesC); }
 
 void ExactX64::generate() {
-  Xbyak::Label block, inputs, inputs_done;
+  Xbyak::Label block, inputs;
   prologue(stack_bytes());
   load_arguments();
   choose_bodies();
@@ -32,8 +34,7 @@ void ExactX64::generate() {
   begin_block();
   L(inputs);
   begin_inputs();
-  run_tiles(inputs_done);
-  L(inputs_done);
+  run_tiles();
   next_inputs();
   jnz(inputs, T_NEAR);
   store_rows();
@@ -59,29 +60,25 @@ void ExactX64::load_arguments() {
   mov(reg_scratch, ptr[reg_args + offsetof(ExactTile, scratch)]);
 }
 
-// Direct: the body of `rows` rows. Panel: ceil(rows / 6) tiles, of which rows mod tiles have one row more.
+// ceil(rows / most) tiles, of which rows mod tiles have one row more; those come first.
 void ExactX64::choose_bodies() {
-  const auto address_of_body = [&](const Xbyak::Reg64& rows, int to) {  // rows >= 1, reg_tmp is clobbered
+  // Of reg_count rows; reg_tmp is clobbered.
+  const auto address_of_body = [&](const std::vector<Xbyak::Label>& bodies, int to) {
     Xbyak::Label known;
     for (int r = most_rows_; r >= 1; --r) {
-      lea(reg_tmp, ptr[rip + bodies_[static_cast<size_t>(r)]]);
+      lea(reg_tmp, ptr[rip + bodies[static_cast<size_t>(r)]]);
       if (r == 1) break;
-      cmp(rows, r);
+      cmp(reg_count, r);
       jge(known, T_NEAR);
     }
     L(known);
     mov(slot(to), reg_tmp);
   };
-  if (!panel()) {
-    mov(reg_count, ptr[reg_args + offsetof(ExactTile, rows)]);
-    address_of_body(reg_count, kBody);
-    return;
-  }
   mov(rax, ptr[reg_args + offsetof(ExactTile, rows)]);
   mov(reg_count, rax);
   add(rax, most_rows_ - 1);
   xor_(edx, edx);
-  mov(rsi, most_rows_);
+  mov(esi, most_rows_);
   div(rsi);
   mov(slot(kTiles), rax);
   mov(rsi, rax);
@@ -90,9 +87,16 @@ void ExactX64::choose_bodies() {
   div(rsi);  // rax = rows of a small tile, rdx = tiles with one more
   mov(slot(kLargeTiles), rdx);
   mov(reg_count, rax);
-  address_of_body(reg_count, kBody);
+  address_of_body(bodies_, kBody);
+  if (panel()) address_of_body(fills_, kFill);
   inc(reg_count);
-  address_of_body(reg_count, kBodyLarge);
+  address_of_body(bodies_, kBodyLarge);
+  if (!panel()) return;
+  Xbyak::Label all_small;
+  cmp(slot(kLargeTiles), 0);
+  je(all_small);
+  address_of_body(fills_, kFill);
+  L(all_small);
 }
 
 void ExactX64::begin_block() {
@@ -129,63 +133,63 @@ void ExactX64::begin_inputs() {
   mov(reg_starts, slot(kStartsNow));
   mov(reg_x_scales, ptr[reg_args + offsetof(ExactTile, x_scales)]);
   if (panel()) {
-    unpack_panel();
     lea(reg_c, ptr[reg_scratch + panel_bytes()]);
   } else {
     lea(reg_c, ptr[rsp + kStackC]);
   }
 }
 
-void ExactX64::run_tiles(const Xbyak::Label& done) {
-  if (!panel()) {
-    jmp(slot(kBody));
-    for (int rows = 1; rows <= most_rows_; ++rows) body(rows, done);
-    return;
-  }
-  Xbyak::Label next, small;
+void ExactX64::run_tiles() {
+  Xbyak::Label next, small, done;
+  const int window = steps_in_block() * step_bytes(), asked = steps_in_block() * 64;
   mov(reg_tiles, slot(kTiles));
   mov(reg_tmp, slot(kLargeTiles));
   mov(slot(kLargeLeft), reg_tmp);
-  // The next block of inputs is asked for by the first tiles, a line a step.
-  const int window = steps_in_block() * step_bytes();
-  const int asked = steps_in_block() * 64;
-  lea(reg_ahead, ptr[reg_w + window]);
+  if (panel()) {
+    lea(reg_ahead, ptr[reg_w + window]);
+    dec(slot(kLargeLeft));
+    jmp(slot(kFill));
+  }
   L(next);
-  lea(reg_tmp, ptr[reg_w + (2 * window - asked)]);
-  cmp(reg_ahead, reg_tmp);
-  cmova(reg_ahead, reg_tmp);
+  if (panel()) {
+    // The next block of inputs is asked for by the first tiles, a line a step.
+    lea(reg_tmp, ptr[reg_w + (2 * window - asked)]);
+    cmp(reg_ahead, reg_tmp);
+    cmova(reg_ahead, reg_tmp);
+  }
   dec(slot(kLargeLeft));
   js(small, T_NEAR);
   jmp(slot(kBodyLarge));
   L(small);
   jmp(slot(kBody));
-  Xbyak::Label tile_done;
-  for (int rows = 1; rows <= most_rows_; ++rows) {
-    body(rows, tile_done);
+  for (const bool fill : {true, false}) {
+    if (fill && !panel()) continue;
+    for (int rows = 1; rows <= most_rows_; ++rows) {
+      body(rows, fill);
+      if (fill || rows < most_rows_) jmp(done, T_NEAR);
+    }
   }
-  L(tile_done);
+  L(done);
   dec(reg_tiles);
   jnz(next, T_NEAR);
-  (void)done;
 }
 
-void ExactX64::body(int rows, const Xbyak::Label& done) {
-  L(bodies_[static_cast<size_t>(rows)]);
+void ExactX64::body(int rows, bool fill) {
+  L((fill ? fills_ : bodies_)[static_cast<size_t>(rows)]);
   const std::vector<Pass> all = passes(rows);
-  for (size_t i = 0; i < all.size(); ++i) run_pass(all[i], rows, i + 1 == all.size());
-  if (panel()) {
-    add(reg_x, static_cast<uint32_t>(rows * config_.row_bytes()));
-    add(reg_c, rows * kRowBytesC);
-    add(reg_starts, static_cast<uint32_t>(rows * start_stride()));
-    add(reg_x_scales, rows * 4);
-  }
-  if (rows < most_rows_ || panel()) jmp(done, T_NEAR);
+  for (size_t i = 0; i < all.size(); ++i) run_pass(all[i], rows, fill, i == 0);
+  if (config_.rows <= most_rows_) return;  // one tile
+  add(reg_x, static_cast<uint32_t>(rows * config_.row_bytes()));
+  add(reg_c, rows * kRowBytesC);
+  add(reg_starts, static_cast<uint32_t>(rows * start_stride()));
+  add(reg_x_scales, rows * 4);
 }
 
-void ExactX64::run_pass(const Pass& pass, int rows, bool) {
+void ExactX64::run_pass(const Pass& pass, int rows, bool fill, bool first) {
   const int steps = unroll(rows), bytes = panel() ? panel_step_bytes() : step_bytes();
   for (int row = 0; row < rows; ++row) start(row, pass, rows);
   mov(reg_w_now, panel() ? reg_scratch : reg_w);
+  if (fill) mov(reg_codes_now, reg_w);
   mov(reg_x_now, reg_x);
   if (steps == kMostUnroll) {
     mov(reg_count, reg_iterations);
@@ -195,18 +199,23 @@ void ExactX64::run_pass(const Pass& pass, int rows, bool) {
   Xbyak::Label iteration;
   L(iteration);
   for (int step = 0; step < steps; ++step) {
-    load_step(pass, rows, step);
-    // One line of this pass's part of the weights; the passes of a step together ask for all of them.
-    if (!panel()) {
-      const int end = pass.weights + static_cast<int>(pass.channel.size()) * step_bytes() / (config_.block_width / lanes());
-      for (int line = (pass.weights + 63) / 64 * 64; line < end; line += 64) {
-        prefetcht0(ptr[reg_w_now + step * bytes + line + kAhead]);
+    if (fill) {
+      fill_step(pass, rows, step);
+    } else {
+      load_step(pass, rows, step);
+    }
+    if (panel()) {
+      prefetcht0(ptr[reg_ahead + step * 64]);
+    } else if (first) {
+      for (int line = 0; line < bytes; line += 64) {
+        prefetcht1(ptr[reg_w_now + step * bytes + line + kAheadL2]);
+        prefetcht0(ptr[reg_w_now + step * bytes + line + kAheadL1]);
       }
     }
-    if (panel()) prefetcht0(ptr[reg_ahead + step * 64]);
     for (int row = 0; row < rows; ++row) multiply(row, pass, rows, step);
   }
   if (panel()) add(reg_ahead, steps * 64);
+  if (fill) add(reg_codes_now, steps * step_bytes());
   add(reg_w_now, steps * bytes);
   add(reg_x_now, steps * kStepInputs);
   dec(reg_count);

@@ -25,7 +25,7 @@ class ExactX64 : public Generator {
   static constexpr int kMostUnroll = 8;
   static constexpr int kPanelTile = 6;
 
-  ExactX64(const ExactConfig& config, VectorWidth width, int direct_rows);
+  ExactX64(const ExactConfig& config, VectorWidth width, int direct_tile);
 
   void generate() override;
 
@@ -42,9 +42,9 @@ class ExactX64 : public Generator {
   virtual void init_rows() = 0;                                 // C = bias or +0, for every row
   virtual void load_group() = 0;                                // scales and zero points of the channel block into their buffers
   virtual void store_rows() = 0;                                // residual and store, for every row
-  virtual void unpack_panel() {}                                // one block of inputs into [reg_scratch]
   virtual void start(int row, const Pass& pass, int rows) = 0;  // accumulators of one row
-  virtual void load_step(const Pass& pass, int rows, int step) = 0;          // w()
+  virtual void load_step(const Pass& pass, int rows, int step) = 0;  // w()
+  virtual void fill_step(const Pass&, int, int) {}                   // likewise from reg_codes_now, and into the panel at reg_w_now
   virtual void multiply(int row, const Pass& pass, int rows, int step) = 0;  // one row of x by w()
   virtual void separate(int row, const Pass& pass, int rows) {               // after the last step, before the fold
     (void)row, (void)pass, (void)rows;
@@ -97,9 +97,11 @@ class ExactX64 : public Generator {
     kZeros,
     kGroupLeft,  // blocks of inputs of the current group
     kBlocksOfK,  // blocks of inputs left
+    kPartial,    // for those who have no masks
     kXNow,       // row 0 at the current block of inputs
     kStartsNow,
     kBody,
+    kFill,
     kBodyLarge,
     kLargeTiles,
     kTiles,
@@ -110,8 +112,8 @@ class ExactX64 : public Generator {
 
   static constexpr int kRowBytesC = kExactBlockChannels * 4;
   static constexpr int kStartBytes = 8;
-  static constexpr int kScaleBuffer = 0, kZeroBuffer = 256, kSlotBase = 512, kMaskBuffer = 704, kStackC = 960;
-  static_assert(kSlots * 8 <= kMaskBuffer - kSlotBase);
+  static constexpr int kScaleBuffer = 0, kZeroBuffer = 256, kSlotBase = 512, kStackC = 704;
+  static_assert(kSlots * 8 <= kStackC - kSlotBase);
 
   const ExactConfig config_;
 
@@ -129,23 +131,24 @@ class ExactX64 : public Generator {
   const Xbyak::Reg64 reg_count = rbx;
   const Xbyak::Reg64 reg_tiles = r15;
   const Xbyak::Reg64 reg_tmp = rax;
+  const Xbyak::Reg64 reg_codes_now = rax;  // inside a body that fills the panel
 
  private:
   void load_arguments();
   void choose_bodies();
   void begin_block();
   void begin_inputs();
-  void run_tiles(const Xbyak::Label& done);
-  void body(int rows, const Xbyak::Label& done);
-  void run_pass(const Pass& pass, int rows, bool last);
+  void run_tiles();
+  void body(int rows, bool fill);
+  void run_pass(const Pass& pass, int rows, bool fill, bool first);
   void fold(const Pass& pass, int rows);
   void next_inputs();
   void next_block();
   int stack_bytes() const;
 
   const Xbyak::Operand::Kind kind_;
-  const int most_rows_;  // of a body
-  std::vector<Xbyak::Label> bodies_;
+  const int most_rows_;                       // of a tile
+  std::vector<Xbyak::Label> bodies_, fills_;  // by rows
 };
 
 // Assembles `Kernel` for a configuration through the cache: the `make` of a JIT row.

@@ -18,6 +18,7 @@ inline constexpr IsaMask kIsaAvx2Tier = OMNI_ISA_AVX2 | OMNI_ISA_FMA;
 // Skylake-X and later: F alone (Knights Landing) is not a tier, every kernel may use BW, DQ and VL forms.
 inline constexpr IsaMask kIsaAvx512Tier =
     kIsaAvx2Tier | OMNI_ISA_AVX512F | OMNI_ISA_AVX512BW | OMNI_ISA_AVX512DQ | OMNI_ISA_AVX512VL;
+inline constexpr IsaMask kIsaAvxVnniTier = kIsaAvx2Tier | OMNI_ISA_AVX_VNNI;
 inline constexpr IsaMask kIsaAvx512VnniTier = kIsaAvx512Tier | OMNI_ISA_AVX512VNNI;
 // The BF16 kernels interleave k rows with VPERMB, which Cooper Lake (BF16 without VBMI) lacks: it gets avx512f.
 inline constexpr IsaMask kIsaAvx512Bf16Tier = kIsaAvx512Tier | OMNI_ISA_AVX512VBMI | OMNI_ISA_AVX512BF16;
