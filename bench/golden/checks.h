@@ -17,6 +17,10 @@ void check_w4a16(const Session& session, GoldenFile& file, FileRecord* record);
 void check_group_output(const Session& session, const GoldenFile& file, FileRecord* record);
 /// "w4a16_group_edge": outputs of class group for its own operands: subnormals, infinities, NaN, signed zeros, a short last group.
 void check_group_edge(const Session& session, GoldenFile& file, FileRecord* record);
+/// "w4a8": vLLM's packing from and to codes, outputs of class exact from bf16 rows and from given codes, with bias and without.
+void check_w4a8(const Session& session, GoldenFile& file, FileRecord* record);
+/// "w8a8": the same outputs for int8 weights.
+void check_w8a8(const Session& session, GoldenFile& file, FileRecord* record);
 /// "gptq_*", "awq_*", "ct_packquant_*": import of words, zero points and act-order, dequantised weights, and linear layers.
 void check_checkpoint(const Session& session, GoldenFile& file, FileRecord* record);
 /// Digest files: operands from the generator, SHA-256 of what is made of them.

@@ -50,13 +50,14 @@ std::vector<std::byte> repeated(const std::vector<std::byte>& rows, size_t row_b
   return out;
 }
 
-int64_t bytes_of(omni_dtype type) { return type == OMNI_DTYPE_F32 ? 4 : 2; }
+int64_t bytes_of(omni_dtype type) { return type == OMNI_DTYPE_F32 ? 4 : type == OMNI_DTYPE_S8 ? 1 : 2; }
 
 omni_linear_query query_of(const LinearProblem& problem, const std::string& kernel, uint32_t max_m) {
   auto query = omni::sized<omni_linear_query>();
   query.numerics = static_cast<uint16_t>(problem.numerics);
   query.x_type = static_cast<uint16_t>(problem.x_type);
   query.y_type = static_cast<uint16_t>(problem.y_type);
+  query.epilogue = problem.bias.empty() ? OMNI_EPILOGUE_NONE : OMNI_EPILOGUE_BIAS;
   query.max_m = max_m;
   query.weights = problem.weights.layout;
   query.kernel = kernel.c_str();
@@ -89,10 +90,14 @@ std::vector<Row> rows_of(const std::string& op) {
   return rows;
 }
 
-std::vector<Row> linear_rows_of(const std::string& op, omni_numerics numerics, omni_dtype x_type) {
-  // The name says what the listing has no field for: <op>_<class>_<activation>_<weight format>_...
-  const std::string prefix = fmt::format("{}_{}_{}_tg4_", op, numerics == OMNI_NUMERICS_TORCH ? "torch" : "group",
-                                         x_type == OMNI_DTYPE_F32 ? "f32" : "bf16");
+std::vector<Row> linear_rows_of(const std::string& op, const LinearProblem& problem) {
+  // The name says what the listing has no field for: <op>_<class>_<activation>_<weight format>_... Class exact quantises to s8.
+  const bool exact = problem.numerics == OMNI_NUMERICS_EXACT;
+  const char* numerics = exact ? "exact" : problem.numerics == OMNI_NUMERICS_TORCH ? "torch" : "group";
+  const char* activation = exact ? "s8" : problem.x_type == OMNI_DTYPE_F32 ? "f32" : "bf16";
+  const uint16_t format = problem.weights.layout.format;
+  const char* weights = format == OMNI_FORMAT_W4S ? "w4s" : format == OMNI_FORMAT_W8S ? "w8s" : "tg4";
+  const std::string prefix = fmt::format("{}_{}_{}_{}_", op, numerics, activation, weights);
   std::vector<Row> rows = rows_of(op);
   std::erase_if(rows, [&](const Row& row) { return !row.name.starts_with(prefix); });
   return rows;
@@ -133,14 +138,22 @@ LinearRun::LinearRun(const LinearProblem& problem, const std::string& kernel, ui
       plan_(query_of(problem, kernel, max_m)),
       x_(repeated(problem.x, static_cast<size_t>(problem.k() * bytes_of(problem.x_type)),
                   static_cast<size_t>(problem.rows) + max_m)),
+      x_scales_(static_cast<size_t>(problem.rows) + max_m),
       workspace_(plan_.workspace_size(max_m)),
-      y_((static_cast<size_t>(problem.rows) + max_m) * static_cast<size_t>(problem.n() * bytes_of(problem.y_type))) {}
+      scratch_(plan_.scratch_size(max_m)),
+      y_((static_cast<size_t>(problem.rows) + max_m) * static_cast<size_t>(problem.n() * bytes_of(problem.y_type))) {
+  for (size_t i = 0; i < x_scales_.size() && !problem.x_scales.empty(); ++i) {
+    x_scales_[i] = problem.x_scales[i % problem.x_scales.size()];
+  }
+}
 
 omni_linear_args LinearRun::arguments(uint32_t m, int64_t batch, const omni::Pool* pool) {
   auto args = omni::sized<omni_linear_args>();
   args.m = m;
   args.x = x_.data() + batch * m * problem_.k() * bytes_of(problem_.x_type);
   args.ldx = problem_.k();
+  args.x_scales = x_scales_.data() + batch * m;
+  args.bias = problem_.bias.empty() ? nullptr : problem_.bias.data();
   args.k_permutation = problem_.k_permutation;
   args.codes = problem_.weights.codes->data();
   args.codes_bytes = problem_.weights.codes->size();
@@ -150,6 +163,8 @@ omni_linear_args LinearRun::arguments(uint32_t m, int64_t batch, const omni::Poo
   args.ldy = problem_.n();
   args.workspace = workspace_.data();
   args.workspace_bytes = workspace_.size();
+  args.scratch = scratch_.data();
+  args.scratch_bytes = scratch_.size();
   args.parallel = pool != nullptr ? pool->parallel() : nullptr;
   return args;
 }
@@ -165,6 +180,7 @@ const std::byte* LinearRun::run_portions(uint32_t m) {
   constexpr int64_t kWidths[] = {1, 17, 64, 3, 129, 1000};  // channels; no multiple of anything in particular
   y_.poison();
   workspace_.poison();
+  scratch_.poison();
   for (int64_t batch = 0; batch * m < problem_.rows; ++batch) {
     const omni_linear_args args = arguments(m, batch, nullptr);
     plan_.prepare(args);
@@ -182,7 +198,7 @@ void check_linear(const Session& session, const LinearProblem& problem, const Li
                   const GoldenSource& golden, FileRecord* record) {
   for (const char* op : {"gemv", "gemm"}) {
     const std::vector<uint32_t> ms = op == std::string_view("gemv") ? std::vector<uint32_t>{1} : how.ms;
-    for (const Row& row : linear_rows_of(op, problem.numerics, problem.x_type)) {
+    for (const Row& row : linear_rows_of(op, problem)) {
       if (row.tier == "portable" && !how.portable) {
         record->add(what, row.name, Outcome::kNotRun, "slow at this size: --exhaustive runs it");
         continue;

@@ -31,8 +31,9 @@ struct Session {
 
 /// Rows of "pack" or "dequant".
 std::vector<Row> rows_of(const std::string& op);
-/// Rows that compute a class on x of a type: "gemm" rows for any number of rows of x, "gemv" rows for one.
-std::vector<Row> linear_rows_of(const std::string& op, omni_numerics numerics, omni_dtype x_type);
+struct LinearProblem;
+/// Rows that compute a problem: "gemm" rows for any number of rows of x, "gemv" rows for one.
+std::vector<Row> linear_rows_of(const std::string& op, const LinearProblem& problem);
 /// Throws NotRun when this machine lacks what the row needs.
 void require_usable(const Row& row);
 
@@ -71,7 +72,9 @@ struct LinearProblem {
   Weights weights;
   omni_numerics numerics = OMNI_NUMERICS_GROUP;
   omni_dtype x_type = OMNI_DTYPE_BF16, y_type = OMNI_DTYPE_F32;
-  std::vector<std::byte> x;  ///< [rows][K]
+  std::vector<std::byte> x;     ///< [rows][K]
+  std::vector<float> x_scales;  ///< [rows] with x_type S8
+  std::vector<float> bias;      ///< [N], or empty
   int64_t rows = 0;
   const int32_t* k_permutation = nullptr;
 
@@ -97,7 +100,8 @@ class LinearRun {
   const LinearProblem& problem_;
   omni::Plan plan_;
   std::vector<std::byte> x_;
-  Buffer workspace_, y_;
+  std::vector<float> x_scales_;
+  Buffer workspace_, scratch_, y_;
 };
 
 /// Says what the rows must be, given those of a first run with m = 1 (of use where the file has digests only), or throws Differs.

@@ -191,6 +191,12 @@ class Plan {
     check(omni_workspace_size(plan_.get(), m, &bytes));
     return bytes;
   }
+  /** Bytes of scratch that each run_portion() of m rows needs for itself. */
+  [[nodiscard]] size_t scratch_size(uint32_t m) const {
+    size_t bytes = 0;
+    check(omni_scratch_size(plan_.get(), m, &bytes));
+    return bytes;
+  }
   /** See omni_run(). */
   void run(const omni_linear_args& args) const { check(omni_run(plan_.get(), &args)); }
   /** See omni_prepare(). */
