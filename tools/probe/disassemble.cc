@@ -25,7 +25,7 @@ omni_kernel_info find(const std::string& name) {
 }
 
 // Writes code as instructions, up to the constants that stand behind it: they begin at the lowest address that an instruction
-// addresses relative to itself.
+// reads relative to itself. (LEA reads nothing: its targets are code, places that a kernel jumps back to.)
 class Listing {
  public:
   Listing(const std::vector<uint8_t>& code, uint64_t address) : code_(code), address_(address), constants_(code.size()) {
@@ -50,6 +50,7 @@ class Listing {
                                                       sizeof text, address_ + at, nullptr))) {
       return line(at, 1, "(not an instruction)");
     }
+    if (instruction.mnemonic == ZYDIS_MNEMONIC_LEA) return line(at, instruction.length, text);
     for (const ZydisDecodedOperand& operand : std::span(operands, instruction.operand_count_visible)) {
       uint64_t target = 0;
       if (operand.type != ZYDIS_OPERAND_TYPE_MEMORY || operand.mem.base != ZYDIS_REGISTER_RIP) continue;

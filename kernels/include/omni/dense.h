@@ -56,7 +56,8 @@ typedef struct omni_unpack_dense_args {
   omni_layout layout;            /**< of w16 or w32 */
   const void* weights;           /**< packed, 16-byte aligned */
   size_t weights_bytes;          /**< at least omni_packed_size */
-  int64_t n0, n1;                /**< rows [n0, n1) */
+  int64_t n0;                    /**< first row */
+  int64_t n1;                    /**< one past the last row, n0 <= n1 <= N */
   void* out;                     /**< [n1 - n0][K], aligned to its element */
   size_t out_bytes;              /**< at least ((n1 - n0 - 1) * out_ld + K) elements */
   int64_t out_ld;                /**< elements from one row to the next, >= K; 0 means K; columns beyond K are not written */
