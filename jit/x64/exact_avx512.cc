@@ -214,7 +214,7 @@ void ExactAvx512Vnni::separate(int row, const Pass& pass, int) {
 void ExactAvx512Vnni::fill_step(const Pass& pass, int rows, int step) {
   const int count = static_cast<int>(pass.channel.size());
   const auto weight = [&](int i) { return Xbyak::Zmm(w(i, rows, count).getIdx()); };
-  const auto source = [&](int byte) { return ptr[reg_codes_now + step * step_bytes() + byte]; };
+  const auto source = [&](int byte) { return ptr[reg_w + step * step_bytes() + byte]; };
   for (int i = 0; i < count; ++i) {
     if (!w4()) {
       vpxord(weight(i), zmm_mask, source(i * 64));

@@ -105,7 +105,7 @@ void ExactX64::begin_block() {
     mov(slot(to), reg_tmp);
   }
   mov(reg_w, slot(kBlockCodes));
-  mov(slot(kBlocksOfK), static_cast<uint32_t>(config_.blocks()));
+  mov(slot(kBlocksOfK), static_cast<uint32_t>(pieces()));
   mov(slot(kGroupLeft), 1);
   init_rows();
 }
@@ -116,12 +116,13 @@ void ExactX64::begin_inputs() {
   dec(slot(kGroupLeft));
   jnz(same_group, T_NEAR);
   load_group();
-  mov(slot(kGroupLeft), static_cast<uint32_t>(config_.blocks_in_group()));
+  mov(slot(kGroupLeft), static_cast<uint32_t>(in_pieces() ? pieces() : config_.blocks_in_group()));
   L(same_group);
   const auto iterations = [&](int64_t b) {
-    return static_cast<uint32_t>(config_.padded_inputs_in_block(b) / (kStepInputs * kMostUnroll));
+    const int64_t inputs = in_pieces() ? std::min(piece(), config_.padded_k() - b * piece()) : config_.padded_inputs_in_block(b);
+    return static_cast<uint32_t>(inputs / (kStepInputs * kMostUnroll));
   };
-  const int64_t last = config_.blocks() - 1;
+  const int64_t last = pieces() - 1;
   mov(reg_iterations, iterations(last));
   if (iterations(0) != iterations(last)) {
     cmp(slot(kBlocksOfK), 1);
@@ -130,6 +131,7 @@ void ExactX64::begin_inputs() {
     L(whole);
   }
   mov(reg_x, slot(kXNow));
+  if (panel()) mov(slot(kCodesNow), reg_w);
   mov(reg_starts, slot(kStartsNow));
   mov(reg_x_scales, ptr[reg_args + offsetof(ExactTile, x_scales)]);
   if (panel()) {
@@ -143,6 +145,8 @@ void ExactX64::run_tiles() {
   Xbyak::Label next, small, done;
   const int window = steps_in_block() * step_bytes(), asked = steps_in_block() * 64;
   mov(reg_tiles, slot(kTiles));
+  mov(reg_tmp, slot(kY));
+  mov(slot(kYTile), reg_tmp);
   mov(reg_tmp, slot(kLargeTiles));
   mov(slot(kLargeLeft), reg_tmp);
   if (panel()) {
@@ -176,6 +180,7 @@ void ExactX64::run_tiles() {
 
 void ExactX64::body(int rows, bool fill) {
   L((fill ? fills_ : bodies_)[static_cast<size_t>(rows)]);
+  ask_for_outputs(rows);
   const std::vector<Pass> all = passes(rows);
   for (size_t i = 0; i < all.size(); ++i) run_pass(all[i], rows, fill, i == 0);
   if (config_.rows <= most_rows_) return;  // one tile
@@ -183,13 +188,32 @@ void ExactX64::body(int rows, bool fill) {
   add(reg_c, rows * kRowBytesC);
   add(reg_starts, static_cast<uint32_t>(rows * start_stride()));
   add(reg_x_scales, rows * 4);
+  imul(reg_tmp, ptr[reg_args + offsetof(ExactTile, ldy)], rows);
+  add(slot(kYTile), reg_tmp);
+}
+
+// The lines of y that this tile will write, one of each row in each of the last blocks of inputs: a channel block of many rows ends
+// in a burst of stores that would all miss.
+void ExactX64::ask_for_outputs(int rows) {
+  Xbyak::Label later;
+  const int lines = (config_.block_width * y_bytes() + 63) / 64;
+  mov(reg_tmp, slot(kBlocksOfK));
+  cmp(reg_tmp, lines);
+  jg(later, T_NEAR);
+  shl(reg_tmp, 6);
+  add(reg_tmp, slot(kYTile));
+  mov(reg_count, ptr[reg_args + offsetof(ExactTile, ldy)]);
+  for (int row = 0; row < rows; ++row) {
+    prefetcht1(ptr[reg_tmp - 64]);
+    if (row + 1 < rows) add(reg_tmp, reg_count);
+  }
+  L(later);
 }
 
 void ExactX64::run_pass(const Pass& pass, int rows, bool fill, bool first) {
   const int steps = unroll(rows), bytes = panel() ? panel_step_bytes() : step_bytes();
-  for (int row = 0; row < rows; ++row) start(row, pass, rows);
+  begin_sums(pass, rows);
   mov(reg_w_now, panel() ? reg_scratch : reg_w);
-  if (fill) mov(reg_codes_now, reg_w);
   mov(reg_x_now, reg_x);
   if (steps == kMostUnroll) {
     mov(reg_count, reg_iterations);
@@ -215,12 +239,49 @@ void ExactX64::run_pass(const Pass& pass, int rows, bool fill, bool first) {
     for (int row = 0; row < rows; ++row) multiply(row, pass, rows, step);
   }
   if (panel()) add(reg_ahead, steps * 64);
-  if (fill) add(reg_codes_now, steps * step_bytes());
+  if (fill) add(reg_w, steps * step_bytes());
   add(reg_w_now, steps * bytes);
   add(reg_x_now, steps * kStepInputs);
   dec(reg_count);
   jnz(iteration, T_NEAR);
+  if (fill) mov(reg_w, slot(kCodesNow));
+  end_sums(pass, rows);
+}
+
+void ExactX64::begin_sums(const Pass& pass, int rows) {
+  Xbyak::Label fresh, begun;
+  const int vectors = static_cast<int>(pass.channel.size());
+  if (in_pieces()) {
+    cmp(slot(kBlocksOfK), static_cast<uint32_t>(pieces()));
+    je(fresh, T_NEAR);
+    for (int row = 0; row < rows; ++row) {
+      for (int i = 0; i < vectors; ++i) {
+        vmovaps(acc(row, i, vectors), waiting_sum(row, pass.channel[static_cast<size_t>(i)]));
+      }
+    }
+    jmp(begun, T_NEAR);
+    L(fresh);
+  }
+  for (int row = 0; row < rows; ++row) start(row, pass, rows);
+  L(begun);
+}
+
+void ExactX64::end_sums(const Pass& pass, int rows) {
+  Xbyak::Label last, ended;
+  const int vectors = static_cast<int>(pass.channel.size());
+  if (in_pieces()) {
+    cmp(slot(kBlocksOfK), 1);
+    je(last, T_NEAR);
+    for (int row = 0; row < rows; ++row) {
+      for (int i = 0; i < vectors; ++i) {
+        vmovaps(waiting_sum(row, pass.channel[static_cast<size_t>(i)]), acc(row, i, vectors));
+      }
+    }
+    jmp(ended, T_NEAR);
+    L(last);
+  }
   fold(pass, rows);
+  L(ended);
 }
 
 // C = fma(float(sum) * x_scale, w_scale, C).
@@ -250,7 +311,7 @@ void ExactX64::next_inputs() {
   mov(reg_tmp, reg_iterations);
   shl(reg_tmp, 5);  // 32 inputs
   add(slot(kXNow), reg_tmp);
-  add(slot(kStartsNow), kStartBytes);
+  if (!in_pieces()) add(slot(kStartsNow), kStartBytes);
   dec(slot(kBlocksOfK));
 }
 

@@ -19,6 +19,17 @@
 namespace okl::jit {
 
 class ExactX64 : public Generator {
+ public:
+  static constexpr int64_t kMostPanelInputs = 256;  // of a panel
+  static constexpr int kRowBytesC = kExactBlockChannels * 4;
+
+  // Bytes of scratch of the panel path for `config`: the panel, C and perhaps waiting sums.
+  static size_t panel_scratch(const ExactConfig& config) {
+    const int64_t inputs = config.block < kMostPanelInputs ? (config.block + 31) / 32 * 32 : kMostPanelInputs;
+    const int64_t rows = config.block > kMostPanelInputs ? 2 * config.rows : config.rows;
+    return static_cast<size_t>(inputs * config.block_width + rows * kRowBytesC);
+  }
+
  protected:
   static constexpr int kStepInputs = 4;
   // Steps of one iteration. Blocks of inputs are padded to 32, so eight always divide.
@@ -43,8 +54,8 @@ class ExactX64 : public Generator {
   virtual void load_group() = 0;                                // scales and zero points of the channel block into their buffers
   virtual void store_rows() = 0;                                // residual and store, for every row
   virtual void start(int row, const Pass& pass, int rows) = 0;  // accumulators of one row
-  virtual void load_step(const Pass& pass, int rows, int step) = 0;  // w()
-  virtual void fill_step(const Pass&, int, int) {}                   // likewise from reg_codes_now, and into the panel at reg_w_now
+  virtual void load_step(const Pass& pass, int rows, int step) = 0;          // w()
+  virtual void fill_step(const Pass&, int, int) {}                           // likewise from reg_w, and into the panel at reg_w_now
   virtual void multiply(int row, const Pass& pass, int rows, int step) = 0;  // one row of x by w()
   virtual void separate(int row, const Pass& pass, int rows) {               // after the last step, before the fold
     (void)row, (void)pass, (void)rows;
@@ -58,7 +69,11 @@ class ExactX64 : public Generator {
   int residual_bytes() const { return config_.residual_type == OMNI_DTYPE_F32 ? 4 : 2; }
   int step_bytes() const { return static_cast<int>(config_.step_bytes()); }
   int panel_step_bytes() const { return config_.block_width * kStepInputs; }
-  int steps_in_block() const { return static_cast<int>((config_.block + 31) / 32) * kMostUnroll; }
+  // A long block goes through the panel in pieces; sums wait in scratch in between. There is one such block: its group is K.
+  bool in_pieces() const { return panel() && config_.block > kMostPanelInputs; }
+  int64_t piece() const { return in_pieces() ? kMostPanelInputs : config_.block; }
+  int64_t pieces() const { return in_pieces() ? (config_.padded_k() + piece() - 1) / piece() : config_.blocks(); }
+  int steps_in_block() const { return static_cast<int>((piece() + 31) / 32) * kMostUnroll; }
   int panel_bytes() const { return steps_in_block() * panel_step_bytes(); }
   int start_stride() const { return static_cast<int>(config_.blocks()) * kStartBytes; }  // from row to row
   int unroll(int rows) const { return rows <= 2 ? 8 : 4; }
@@ -81,6 +96,7 @@ class ExactX64 : public Generator {
   Xbyak::Address scale_buffer(int channel) const { return ptr[rsp + kScaleBuffer + channel * 4]; }
   Xbyak::Address zero_buffer(int channel) const { return ptr[rsp + kZeroBuffer + channel * 4]; }
   Xbyak::Address c_address(int row, int channel) const { return ptr[reg_c + row * kRowBytesC + channel * 4]; }
+  Xbyak::Address waiting_sum(int row, int channel) const { return ptr[reg_c + (config_.rows + row) * kRowBytesC + channel * 4]; }
 
   // State of the call on the stack, touched once a block of inputs or less.
   enum Slot : int {
@@ -96,9 +112,11 @@ class ExactX64 : public Generator {
     kScales,  // current group
     kZeros,
     kGroupLeft,  // blocks of inputs of the current group
-    kBlocksOfK,  // blocks of inputs left
+    kBlocksOfK,  // blocks of inputs left, or pieces
     kPartial,    // for those who have no masks
-    kXNow,       // row 0 at the current block of inputs
+    kYTile,
+    kCodesNow,
+    kXNow,  // row 0 at the current block of inputs
     kStartsNow,
     kBody,
     kFill,
@@ -110,9 +128,8 @@ class ExactX64 : public Generator {
   };
   Xbyak::Address slot(int index) const { return qword[rsp + kSlotBase + index * 8]; }
 
-  static constexpr int kRowBytesC = kExactBlockChannels * 4;
   static constexpr int kStartBytes = 8;
-  static constexpr int kScaleBuffer = 0, kZeroBuffer = 256, kSlotBase = 512, kStackC = 704;
+  static constexpr int kScaleBuffer = 0, kZeroBuffer = 256, kSlotBase = 512, kStackC = 768;
   static_assert(kSlots * 8 <= kStackC - kSlotBase);
 
   const ExactConfig config_;
@@ -131,7 +148,6 @@ class ExactX64 : public Generator {
   const Xbyak::Reg64 reg_count = rbx;
   const Xbyak::Reg64 reg_tiles = r15;
   const Xbyak::Reg64 reg_tmp = rax;
-  const Xbyak::Reg64 reg_codes_now = rax;  // inside a body that fills the panel
 
  private:
   void load_arguments();
@@ -141,6 +157,9 @@ class ExactX64 : public Generator {
   void run_tiles();
   void body(int rows, bool fill);
   void run_pass(const Pass& pass, int rows, bool fill, bool first);
+  void ask_for_outputs(int rows);
+  void begin_sums(const Pass& pass, int rows);
+  void end_sums(const Pass& pass, int rows);
   void fold(const Pass& pass, int rows);
   void next_inputs();
   void next_block();

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/gemm/exact_prepare.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -47,6 +51,25 @@ float copy_codes(const int8_t* x, float scale, const int32_t* permutation, int64
   return scale;
 }
 
+// |sum| stays below 131,071 * 128.
+int32_t sum_of(const int8_t* codes, int64_t count) {
+  int32_t sum = 0;
+  int64_t i = 0;
+#ifdef __SSE2__
+  // PSADBW adds bytes as unsigned ones: a block of 128 takes 8 of them, where widening takes 60 instructions.
+  __m128i all = _mm_setzero_si128();
+  const __m128i flip = _mm_set1_epi8(-128);
+  for (; i + 16 <= count; i += 16) {
+    const __m128i bytes = _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + i)), flip);
+    all = _mm_add_epi64(all, _mm_sad_epu8(bytes, _mm_setzero_si128()));
+  }
+  all = _mm_add_epi64(all, _mm_unpackhi_epi64(all, all));
+  sum = _mm_cvtsi128_si32(all) - static_cast<int32_t>(128 * i);
+#endif
+  for (; i < count; ++i) sum += codes[i];
+  return sum;
+}
+
 }  // namespace
 
 void prepare_exact_rows(const ExactRows& rows, uint32_t first, uint32_t last) {
@@ -72,8 +95,7 @@ void prepare_exact_rows(const ExactRows& rows, uint32_t first, uint32_t last) {
     rows.x_scales[row] = scale;
     for (int64_t b = 0; b < blocks; ++b) {
       const int64_t end = (b + 1) * config.block < k ? (b + 1) * config.block : k;
-      int32_t sum = 0;
-      for (int64_t i = b * config.block; i < end; ++i) sum += codes[i];
+      const int32_t sum = sum_of(codes + b * config.block, end - b * config.block);
       const ExactStarts starts(config, sum);
       rows.sums[row * blocks + b] = sum;
       rows.starts[2 * (row * blocks + b)] = starts.first;
