@@ -6,12 +6,12 @@
 #include <cstring>
 #include <vector>
 
-#include "tools/common/safetensors.h"
 #include "kernels/format/vllm_w4a8.h"
 #include "omni/repack.h"
 #include "tests/support/guarded_buffer.h"
 #include "tests/support/reference_formats.h"
 #include "tests/support/threads.h"
+#include "tools/common/safetensors.h"
 
 namespace okl::test {
 namespace {

@@ -96,9 +96,9 @@ typedef struct omni_convert_scales_args {
 } omni_convert_scales_args;
 
 /**
- * Lossless or refused. A real zero z becomes the zero point zp in 0..15 with z == (8 - zp) * s in fp32; where there is none, or it is
- * not 8 and the destination has no OMNI_LAYOUT_ZEROS, or a number is not bf16-exact in a bf16 destination: OMNI_ERR_INEXACT, naming
- * the first group and channel, and nothing is written.
+ * Lossless or refused. A real zero z becomes the zero point zp in 0..15 with z == (8 - zp) * s in fp32; where there is none, or it
+ * is not 8 and the destination has no OMNI_LAYOUT_ZEROS, or a number is not bf16-exact in a bf16 destination: OMNI_ERR_INEXACT,
+ * naming the first group and channel, and nothing is written.
  */
 OMNI_API omni_status omni_convert_scales(const omni_convert_scales_args* args);
 
