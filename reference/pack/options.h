@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a packed model is to be.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "omni/omni.h"
+
+namespace ref {
+
+// How the linear layers are stored. kKeep: bf16 and fp16 sources as w16 where exact, else w32; int4 sources as they are (tg4 unless
+// asked otherwise).
+enum class WeightType : uint8_t { kKeep, kBf16, kW8A8, kW4A8, kW4A16 };
+enum class HeadType : uint8_t { kKeep, kBf16, kW8, kW4 };
+enum class Quantiser : uint8_t { kNearest, kSearch, kGptq };
+
+class Calibration;  // activation statistics of a text: reference/pack/calibration.h
+
+struct PackOptions {
+  WeightType weights = WeightType::kW4A8;
+  int64_t group = 128;  // inputs of one scale: 32, 64, 128, 256, or 0 for the whole row; of int4 sources their own
+  bool symmetric = false;
+  HeadType head = HeadType::kW8;
+  Quantiser quantiser = Quantiser::kSearch;
+  bool bf16_zeros = false;                   // w4a16 asymmetric: zeros rounded to bf16 instead of an fp32 scale array
+  std::vector<std::string> keep = {};        // glob patterns of modules that stay as they are; gates always do
+  const Calibration* calibration = nullptr;  // weights the search; needed by kGptq
+};
+
+}  // namespace ref
