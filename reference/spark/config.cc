@@ -60,6 +60,7 @@ class Reader {
 
 Rope read_rope(const Reader& config, const char* type, int64_t head_dim) {
   const json& all = config.object();
+  if (config.has("rope_parameters") && !all["rope_parameters"].is_object()) config.refuse("rope_parameters", "must be an object");
   const json given = all.contains("rope_parameters") && all["rope_parameters"].is_object() && all["rope_parameters"].contains(type)
                          ? all["rope_parameters"][type]
                          : json::object();
@@ -69,8 +70,10 @@ Rope read_rope(const Reader& config, const char* type, int64_t head_dim) {
   const double factor = rope.positive("partial_rotary_factor", 1.0);
   if (factor > 1.0) rope.refuse("partial_rotary_factor", "must be at most 1");
   const auto rot = static_cast<int64_t>(static_cast<double>(head_dim) * factor);
-  if (rot % 2 != 0) rope.refuse("partial_rotary_factor", "leaves an odd number of dimensions to rotate");
-  return {rope.positive("rope_theta", 10000.0), rot};
+  if (rot % 2 != 0 || rot == 0) rope.refuse("partial_rotary_factor", "must leave an even number of dimensions to rotate");
+  const double theta = rope.positive("rope_theta", 10000.0);
+  if (theta <= 1.0) rope.refuse("rope_theta", "must be above 1");
+  return {theta, rot};
 }
 
 std::vector<bool> read_layer_types(const Reader& config, int64_t layers) {
@@ -89,6 +92,21 @@ std::vector<bool> read_layer_types(const Reader& config, int64_t layers) {
     sliding.push_back(type == "sliding_attention");
   }
   return sliding;
+}
+
+// One id or a list of them.
+std::vector<int64_t> read_end_tokens(const Reader& config, int64_t vocabulary) {
+  if (!config.has("eos_token_id") || !config.object()["eos_token_id"].is_array()) {
+    return {config.size("eos_token_id", 2, 0, vocabulary - 1)};
+  }
+  std::vector<int64_t> ids;
+  for (const json& id : config.object()["eos_token_id"]) {
+    if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= vocabulary) {
+      config.refuse("eos_token_id", "must hold whole numbers in 0.." + std::to_string(vocabulary - 1));
+    }
+    ids.push_back(id.get<int64_t>());
+  }
+  return ids;
 }
 
 }  // namespace
@@ -127,7 +145,7 @@ Config read_config(const json& root, const std::string& name) {
   config.tied = reader.flag("tie_word_embeddings", false);
   config.max_positions = reader.size("max_position_embeddings", 2048, 1, int64_t{1} << 40);
   config.bos = reader.size("bos_token_id", 1, 0, config.vocabulary - 1);
-  config.eos = reader.size("eos_token_id", 2, 0, config.vocabulary - 1);
+  config.eos = read_end_tokens(reader, config.vocabulary);
   if (reader.has("pad_token_id")) config.pad = reader.size("pad_token_id", 0, 0, config.vocabulary - 1);
   return config;
 }

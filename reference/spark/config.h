@@ -12,7 +12,7 @@ namespace ref::spark {
 
 struct Rope {
   double theta;
-  int64_t rot;  // leading dimensions that are rotated, even, 0..head_dim
+  int64_t rot;  // leading dimensions that are rotated, even, 2..head_dim
 };
 
 struct Config {
@@ -26,7 +26,8 @@ struct Config {
   bool attention_bias, mlp_bias;
   bool tied;  // the head is the embedding
   int64_t max_positions;
-  int64_t bos, eos;
+  int64_t bos;
+  std::vector<int64_t> eos;
   std::optional<int64_t> pad;
 
   int64_t qkv_rows() const { return (heads + 2 * kv_heads) * head_dim; }

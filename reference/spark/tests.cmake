@@ -1,0 +1,1 @@
+omni_reference_test(spark_config_test reference/spark/config_test.cc)
