@@ -1,0 +1,1 @@
+omni_reference_test(weight_path_test reference/core/weight_path_test.cc)

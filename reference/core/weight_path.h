@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which form of the weights a machine should run: a pure function of the machine and of what its user cares for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "omni/cpu.h"
+#include "reference/pack/options.h"
+
+namespace ref {
+
+enum class Priority : uint8_t { kSpeed, kFidelity };
+
+struct WeightPath {
+  WeightType type;
+  std::string reason;  // one line
+};
+
+// AMX: W4A8. x86 with VNNI: W4A8 for speed, W4A16 for fidelity. x86 without: W4A16. Anything else: W4A16, unverified.
+WeightPath choose_weight_path(const omni_machine& machine, Priority priority);
+
+// "keep", "bf16", "w8a8", "w4a8", "w4a16".
+std::string_view weight_type_name(WeightType type);
+std::optional<WeightType> parse_weight_type(std::string_view name);
+// "keep", "bf16", "w8", "w4".
+std::string_view head_type_name(HeadType type);
+std::optional<HeadType> parse_head_type(std::string_view name);
+
+}  // namespace ref
