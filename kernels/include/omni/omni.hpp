@@ -170,6 +170,21 @@ class ParallelFor {
   omni_parallel parallel_{};
 };
 
+/** Owns a plan of the C interface. */
+struct DestroyPlan {
+  /** Releases it. */
+  void operator()(omni_plan* plan) const noexcept { omni_plan_destroy(plan); }
+};
+/** A plan handle that is released with its owner. */
+using PlanHandle = std::unique_ptr<omni_plan, DestroyPlan>;
+
+/** What a plan is; see omni_plan_get_info(). */
+[[nodiscard]] inline omni_plan_info plan_info(const omni_plan* plan) {
+  auto info = sized<omni_plan_info>();
+  check(omni_plan_get_info(plan, &info));
+  return info;
+}
+
 /** A chosen and generated kernel of y = x * W^T. Movable; a const Plan may be used from any number of threads at once. */
 class Plan {
  public:
@@ -180,11 +195,7 @@ class Plan {
     plan_.reset(plan);
   }
   /** The kernel, why it was chosen, and its code. */
-  [[nodiscard]] omni_plan_info info() const {
-    auto info = sized<omni_plan_info>();
-    check(omni_plan_get_info(plan_.get(), &info));
-    return info;
-  }
+  [[nodiscard]] omni_plan_info info() const { return plan_info(plan_.get()); }
   /** Bytes of workspace for `m` rows. */
   [[nodiscard]] size_t workspace_size(uint32_t m) const {
     size_t bytes = 0;
@@ -209,11 +220,77 @@ class Plan {
   [[nodiscard]] const omni_plan* get() const noexcept { return plan_.get(); }
 
  private:
-  struct Destroy {
-    void operator()(omni_plan* plan) const noexcept { omni_plan_destroy(plan); }
-  };
-  std::unique_ptr<omni_plan, Destroy> plan_;
+  PlanHandle plan_;
 };
+
+/**
+ * A chosen kernel of a row operation, whose entries in the C interface are `Select` and `Run`. Movable; a const plan may be used
+ * from any number of threads at once.
+ */
+template <auto Select, auto Run>
+class RowPlan {
+ public:
+  /** Chooses; `query` is the struct that Select takes. */
+  template <typename Query>
+  explicit RowPlan(const Query& query) {
+    omni_plan* plan = nullptr;
+    check(Select(&query, &plan));
+    plan_.reset(plan);
+  }
+  /** Runs; `args` is the struct that Run takes. */
+  template <typename Args>
+  void run(const Args& args) const {
+    check(Run(plan_.get(), &args));
+  }
+  /** The kernel and why it was chosen. */
+  [[nodiscard]] omni_plan_info info() const { return plan_info(plan_.get()); }
+  /** The handle, still owned by this object. */
+  [[nodiscard]] const omni_plan* get() const noexcept { return plan_.get(); }
+
+ private:
+  PlanHandle plan_;
+};
+
+/** See omni_quantize_run(). */
+using Quantize = RowPlan<omni_quantize_select, omni_quantize_run>;
+/** See omni_rmsnorm_run(). */
+using RmsNorm = RowPlan<omni_rmsnorm_select, omni_rmsnorm_run>;
+/** See omni_headgate_run(). */
+using HeadGate = RowPlan<omni_headgate_select, omni_headgate_run>;
+/** See omni_geglu_run(). */
+using Geglu = RowPlan<omni_geglu_select, omni_geglu_run>;
+/** See omni_rope_run(). */
+using Rope = RowPlan<omni_rope_select, omni_rope_run>;
+/** See omni_gather_run(). */
+using Gather = RowPlan<omni_gather_select, omni_gather_run>;
+
+/** Grouped-query attention of one shape, for any number of layers and sequences at once. */
+class Attention : public RowPlan<omni_attention_select, omni_attention_run> {
+ public:
+  using RowPlan::RowPlan;
+  /** Bytes of workspace for `m` rows. */
+  [[nodiscard]] size_t workspace_size(uint32_t m) const {
+    size_t bytes = 0;
+    check(omni_attention_workspace_size(get(), m, &bytes));
+    return bytes;
+  }
+  /** See omni_attention_append(). */
+  void append(const omni_attention_append_args& args) const { check(omni_attention_append(get(), &args)); }
+};
+
+/** Slots of a ring for a window and chunks of up to most_rows rows; see omni_kv_cache_ring(). */
+[[nodiscard]] inline int64_t kv_cache_ring(int64_t window, int64_t most_rows) {
+  int64_t capacity = 0;
+  check(omni_kv_cache_ring(window, most_rows, &capacity));
+  return capacity;
+}
+
+/** Bytes of a cache; see omni_kv_cache_size(). */
+[[nodiscard]] inline size_t kv_cache_size(omni_dtype type, uint32_t kv_heads, uint32_t head_dim, int64_t capacity) {
+  size_t bytes = 0;
+  check(omni_kv_cache_size(type, kv_heads, head_dim, capacity, &bytes));
+  return bytes;
+}
 
 /** See omni_repack(). */
 inline void repack(const omni_repack_args& args) { check(omni_repack(&args)); }
