@@ -1,0 +1,1 @@
+omni_reference_test(checkpoint_test reference/io/checkpoint_test.cc)
