@@ -1,0 +1,4 @@
+omni_reference_test(stop_matcher_test reference/generate/stop_matcher_test.cc)
+omni_reference_test(generate_test reference/generate/generate_test.cc)
+omni_reference_test(evaluate_test reference/generate/evaluate_test.cc)
+omni_reference_test(generation_config_test reference/generate/generation_config_test.cc)
