@@ -3,29 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "omni/omni.h"
 #include "reference/io/checkpoint.h"
+#include "reference/io/quant_config.h"
 
 namespace ref {
-
-// quantization_config of a config.json.
-struct QuantConfig {
-  enum class Method : uint8_t { kGptq, kAwq, kCompressedTensors };
-  Method method;
-  bool gptq_v2 = false;  // zeros are stored as they are, not minus one
-  bool act_order = false;
-  bool symmetric = false;
-  int64_t group = 0;  // 0: one group for the whole row
-};
-
-// nullopt when the config has none. Throws Error naming `name` and the key: another method, bit width, group size, format.
-std::optional<QuantConfig> read_quant_config(const nlohmann::json& config, const std::string& name);
 
 struct LinearSource {
   std::string name;  // of the module, e.g. "model.layers.0.mlp.up_proj"
@@ -58,7 +44,8 @@ void read_rows(const LinearSource& source, int64_t n0, int64_t n1, float* out);
 
 // Codes (0..15), scales and zero points of rows [n0, n1) of an int4 source: codes [rows][k] in the order of the inputs.
 void read_codes(const LinearSource& source, int64_t n0, int64_t n1, uint8_t* codes);
-// Scales [n][groups] and zero points [n][groups] of the whole int4 source, scales widened exactly.
+// Scales [n][groups] and zero points [n][groups] of the whole int4 source, scales widened exactly. A zero point of GPTQ v1 may be
+// 16 (stored as 15).
 void read_scales(const LinearSource& source, std::vector<float>* scales, std::vector<uint8_t>* zeros);
 
 }  // namespace ref

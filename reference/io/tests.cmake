@@ -1,1 +1,2 @@
 omni_reference_test(checkpoint_test reference/io/checkpoint_test.cc)
+omni_reference_test(linear_golden_test reference/io/linear_golden_test.cc)

@@ -1,0 +1,1 @@
+omni_reference_test(quantiser_test reference/pack/quantiser_test.cc)
