@@ -19,7 +19,7 @@ class TextStream {
  public:
   TextStream(const Tokenizer* tokenizer, const GenerateOptions& options, const GenerateHooks& hooks, std::string* text)
       : matcher_(options.stops), hooks_(hooks), text_(text) {
-    if (tokenizer != nullptr) decoder_.emplace(*tokenizer, options.show_special);
+    if (tokenizer != nullptr) decoder_.emplace(*tokenizer, !options.show_special);
   }
 
   // Why the text ends here, if it does.
