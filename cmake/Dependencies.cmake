@@ -9,8 +9,8 @@ if(OMNI_BUILD_TOOLS OR OMNI_BUILD_BENCH)
   find_package(CLI11 REQUIRED CONFIG)
   find_package(fmt REQUIRED CONFIG)
 endif()
-if(OMNI_BUILD_BENCH OR OMNI_BUILD_TESTS)
-  find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)  # SHA-256 of golden data
+if(OMNI_BUILD_BENCH OR OMNI_BUILD_REFERENCE OR OMNI_BUILD_TESTS)
+  find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)  # SHA-256 of golden data and packed models
 endif()
 if(OMNI_BUILD_TESTS)
   find_package(GTest REQUIRED CONFIG)

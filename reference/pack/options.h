@@ -23,9 +23,13 @@ struct PackOptions {
   int64_t group = 128;  // inputs of one scale: 32, 64, 128, 256, or 0 for the whole row; of int4 sources their own
   bool symmetric = false;
   HeadType head = HeadType::kW8;
+  int64_t head_group = 64;     // of a 4-bit head
+  bool head_symmetric = true;  // likewise
   Quantiser quantiser = Quantiser::kSearch;
   bool bf16_zeros = false;                   // w4a16 asymmetric: zeros rounded to bf16 instead of an fp32 scale array
+  bool fp32_scales = false;                  // scale arrays in fp32 also where bf16 would hold them
   std::vector<std::string> keep = {};        // glob patterns of modules that stay as they are; gates always do
+  bool strict = false;                       // a tensor that is no part of the model is an error, not a note
   const Calibration* calibration = nullptr;  // weights the search; needed by kGptq
 };
 

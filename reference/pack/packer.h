@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "reference/pack/options.h"
 
 namespace ref {
+
+struct PackPlan;
 
 // What became of one tensor: for --report.
 struct TensorReport {
@@ -25,7 +28,7 @@ struct TensorReport {
   double seconds = 0;
 };
 
-// Called after each slice with bytes done and in all.
+// Called after each slice with bytes done and in all. What it throws ends the packing.
 using Progress = std::function<void(const std::string& tensor, uint64_t done, uint64_t total)>;
 
 struct PackResult {
@@ -33,22 +36,28 @@ struct PackResult {
   std::vector<std::string> notes;  // lines a user should see: redundant or unknown tensors, gates left in bf16
 };
 
-// A decoder's weights from a source directory; peak memory beyond the result is a slice of a tensor (kSliceBytes).
+// A decoder's weights from a source directory; peak memory beyond the result is a slice of a tensor
+// (kSliceBytes).
 std::shared_ptr<const ModelWeights> pack_in_memory(const Checkpoint& source, const PackOptions& options, PackResult* result,
                                                    const Progress& progress, const omni_parallel* parallel);
 
-// Writes a packed directory beside `destination` and renames it when complete. Throws Error; then nothing is left behind.
+// Writes a packed directory beside `destination` and renames it when complete. `replace`: an existing packed model gives way then.
+// Throws Error (OutputError where the destination is at fault); then nothing is left behind, and the destination is what it was.
 PackResult pack_to_directory(const Checkpoint& source, const std::filesystem::path& destination, const PackOptions& options,
-                             const Progress& progress, const omni_parallel* parallel);
+                             bool replace, const Progress& progress, const omni_parallel* parallel);
+// The same of a plan without sources; `side_files` by name ("config.json").
+PackResult pack_synthetic(const PackPlan& plan, const std::map<std::string, std::string>& side_files,
+                          const std::filesystem::path& destination, const PackOptions& options, bool replace,
+                          const Progress& progress, const omni_parallel* parallel);
 
 enum class WeightsMemory : uint8_t { kMapped, kHuge };
 
-// Whether a directory is a packed model (its weights.safetensors says so).
+// Whether a directory is a packed model: it has a weights.safetensors. load_packed() tells whether that is a good one.
 bool is_packed(const std::filesystem::path& directory);
 // Opens a packed directory. Throws Error naming file and tensor for whatever is not as the format demands.
 std::shared_ptr<const ModelWeights> load_packed(const std::filesystem::path& directory, WeightsMemory memory,
                                                 const omni_parallel* parallel);
 // Re-reads a packed directory and compares every tensor with its SHA-256. Throws Error naming the first that differs.
-void verify_packed(const std::filesystem::path& directory, const Progress& progress);
+void verify_packed(const std::filesystem::path& directory, const Progress& progress, const omni_parallel* parallel);
 
 }  // namespace ref

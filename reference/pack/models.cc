@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/pack/models.h"
+
+#include <nlohmann/json.hpp>
+
+#include "reference/core/error.h"
+#include "reference/spark/pack_plan.h"
+
+namespace ref {
+namespace {
+
+struct Model {
+  const char* type;
+  PackPlan (*plan)(const Checkpoint&, const nlohmann::json&, const PackOptions&);
+  void (*check)(const ModelWeights&);
+};
+constexpr Model kModels[] = {{"spark2_5", spark::plan_pack, spark::check_weights}};
+
+const Model& model_of(const nlohmann::json& config, const std::string& name) {
+  const nlohmann::json type = config.contains("model_type") ? config["model_type"] : nlohmann::json();
+  for (const Model& model : kModels) {
+    if (type == model.type) return model;
+  }
+  throw Error(name + ": \"model_type\" " + type.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).substr(0, 80) +
+              " is not known here; spark2_5 is");
+}
+
+}  // namespace
+
+PackPlan plan_model(const Checkpoint& checkpoint, const nlohmann::json& config, const PackOptions& options) {
+  return model_of(config, (checkpoint.directory() / "config.json").string()).plan(checkpoint, config, options);
+}
+
+void check_model(const ModelWeights& weights) { model_of(weights.config, weights.name).check(weights); }
+
+}  // namespace ref

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/pack/source_scan.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace ref {
+namespace {
+
+constexpr uint32_t kSmallest = 0x23800000;  // 2^-56 in fp32
+
+// Whole pages of a range that lie in it.
+std::span<const std::byte> whole_pages(std::span<const std::byte> bytes) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()), end = begin + bytes.size();
+  const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
+  if (bytes.empty() || first >= last) return {};
+  return {reinterpret_cast<const std::byte*>(first), last - first};
+}
+
+bool is_small(uint32_t magnitude) { return magnitude != 0 && magnitude < kSmallest; }
+
+// The loops have no branch, so that they are vectorised.
+ValueScan scan_bf16(const std::byte* data, int64_t count) {
+  uint32_t small = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, data + 2 * i, 2);
+    const uint32_t magnitude = bits & 0x7FFFU;
+    small |= static_cast<uint32_t>(magnitude - 1U < (kSmallest >> 16) - 1U);
+  }
+  return {true, small != 0};
+}
+
+// 11 bits of mantissa against 8: the three low ones must be zero; subnormals are m * 2^-24, whose leading 8 bits must hold m.
+ValueScan scan_f16(const std::byte* data, int64_t count) {
+  bool exact = true;
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, data + 2 * i, 2);
+    const uint32_t mantissa = bits & 0x3FFU, exponent = bits >> 10 & 31U;
+    exact = exact && ((mantissa & 7U) == 0 || (exponent == 0 && mantissa < 256));
+  }
+  return {exact, false};
+}
+
+ValueScan scan_f32(const std::byte* data, int64_t count) {
+  uint32_t low = 0;
+  bool small = false;
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, data + 4 * i, 4);
+    low |= bits & 0xFFFFU;
+    small |= is_small(bits & 0x7FFFFFFFU);
+  }
+  return {low == 0, small};
+}
+
+}  // namespace
+
+ValueScan scan_values(const LinearSource& source) {
+  const std::string_view type = source.dense->dtype();
+  const std::span<const std::byte> bytes = source.dense->bytes();
+  const size_t element = type == "F32" ? 4 : 2;
+  ValueScan result;
+  for (size_t at = 0; at < bytes.size(); at += kSliceBytes) {
+    const auto slice = bytes.subspan(at, std::min<size_t>(kSliceBytes, bytes.size() - at));
+    const auto count = static_cast<int64_t>(slice.size() / element);
+    const ValueScan part = type == "F32"   ? scan_f32(slice.data(), count)
+                           : type == "F16" ? scan_f16(slice.data(), count)
+                                           : scan_bf16(slice.data(), count);
+    result.bf16_exact = result.bf16_exact && part.bf16_exact;
+    result.small = result.small || part.small;
+    release_pages(slice);
+  }
+  return result;
+}
+
+void release_pages(std::span<const std::byte> bytes) {
+  const auto pages = whole_pages(bytes);
+  // Only advice about a file mapping: the next access reads the pages back from the cache.
+  if (!pages.empty()) ::madvise(const_cast<std::byte*>(pages.data()), pages.size(), MADV_DONTNEED);
+}
+
+void request_pages(std::span<const std::byte> bytes) {
+  const auto pages = whole_pages(bytes);
+  if (!pages.empty()) ::madvise(const_cast<std::byte*>(pages.data()), pages.size(), MADV_WILLNEED);
+}
+
+}  // namespace ref
