@@ -11,4 +11,10 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// There is not enough memory: nothing is wrong with the model.
+class MemoryError : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace ref
