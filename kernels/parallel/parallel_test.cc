@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -174,6 +176,67 @@ TEST(Pool, WorkersOnTheCallersProcessorLeaveItToTheCaller) {
   ByWorkers by_workers;
   for (int i = 0; i < 50; ++i) pool.parallel_for(16, ByWorkers::task, &by_workers);
   EXPECT_EQ(by_workers.blocks, 0);
+}
+
+// A scheduler that leaves threads where they sleep, and moves one that has stayed runnable: after ten thousand looks at the
+// processor. A worker that sleeps at once looks a few times for each wake-up, some hundred times in this test.
+std::atomic<bool> caller_looked = false;
+int cpu_of_idle_machine() {
+  static const thread_local bool worker = [] {
+    std::array<char, 16> name = {};
+    pthread_getname_np(pthread_self(), name.data(), name.size());
+    return std::string_view(name.data()).starts_with("omni-");
+  }();
+  if (!worker) {
+    caller_looked = true;
+    return 0;
+  }
+  static thread_local int looks = 0;
+  if (caller_looked) ++looks;  // until then a worker looks while it spins, wherever it is
+  return looks > 10'000 ? 1 : 0;
+}
+
+TEST(Pool, WorkerWokenOnTheCallersProcessorStaysUntilItIsMoved) {
+  caller_looked = false;
+  Pool pool(2, kNoCap, cpu_of_idle_machine);
+  ByWorkers by_workers;
+  for (int i = 0; i < 50; ++i) pool.parallel_for(16, ByWorkers::task, &by_workers);
+  EXPECT_GT(by_workers.blocks, 0);
+}
+
+// A processor that never becomes idle: the caller keeps nearly all of its own.
+TEST(Pool, StaysAreShortAndRare) {
+  constexpr uint64_t second = 1'000'000;
+  Staying staying(1);
+  ASSERT_EQ(staying.longest_ticks(), kLongestStayMicroseconds);
+  uint64_t stayed = 0;
+  int stays = 0;
+  for (uint64_t now = 1; now < 60 * second; now += 100) {
+    if (!staying.begin(now)) continue;
+    EXPECT_FALSE(staying.begin(now)) << "one worker at a time";
+    now += staying.longest_ticks();
+    stayed += staying.longest_ticks();
+    staying.end(now, false);
+    ++stays;
+    if (now < second) {
+      EXPECT_LE(stays, 3);
+    }
+  }
+  EXPECT_LE(stayed, 60 * second / 100);
+  EXPECT_GE(stays, 20) << "a processor that becomes idle later is found within seconds";
+}
+
+TEST(Pool, AStayThatHelpedShortensTheNextPause) {
+  Staying staying(1);
+  uint64_t now = 1;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(staying.begin(now));
+    now += staying.longest_ticks();
+    staying.end(now, i == 9);
+    if (i < 9) now += kLongestPauseInStays * staying.longest_ticks();
+  }
+  EXPECT_FALSE(staying.begin(now + kFirstPauseInStays * staying.longest_ticks() - 1));
+  EXPECT_TRUE(staying.begin(now + kFirstPauseInStays * staying.longest_ticks()));
 }
 
 // Two threads: the caller goes up from the front and the worker down from the back, each over one contiguous range.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/parallel/pool.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -43,13 +41,15 @@ std::atomic<uint64_t> fork_count = 0;
 
 }  // namespace
 
-Pool::Pool(uint32_t threads, uint32_t cap)
+Pool::Pool(uint32_t threads, uint32_t cap, CurrentCpu current_cpu)
     : threads_(threads),
+      current_cpu_(current_cpu),
       spin_ticks_(kSpinMicroseconds * ticks_per_microsecond()),
       worth_a_wake_ticks_(kWakeMicroseconds * ticks_per_microsecond()),
       workers_(std::min(threads, cap) - 1),
       lanes_((std::min(threads, cap) + 1) / 2),
-      owner_(fork_count.load(std::memory_order_relaxed) << 1) {
+      owner_(fork_count.load(std::memory_order_relaxed) << 1),
+      staying_(ticks_per_microsecond()) {
   start_workers(static_cast<uint32_t>(workers_.size()));
 }
 
@@ -112,16 +112,33 @@ uint32_t Pool::next_signal(uint32_t seen) {
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   futex_wait(&signal_, seen);
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  if (on_callers_cpu()) stay_until_moved();
   return signal_.load(std::memory_order_acquire);
 }
 
+// A woken worker starts where it slept when the kernel takes no other processor for idle, and a virtual machine does not take one
+// that has halted. The balancer of an idle processor moves threads that are runnable: one that went back to sleep at once would be
+// woken beside the caller for ever.
+void Pool::stay_until_moved() {
+  const uint64_t start = ticks();
+  if (!staying_.begin(start)) return;
+  uint64_t now = start;
+  bool here = true;
+  while (here && now - start < staying_.longest_ticks() && !stop_.load(std::memory_order_relaxed)) {
+    spin_hint();
+    here = on_callers_cpu();
+    now = ticks();
+  }
+  staying_.end(now, !here);
+}
+
 void Pool::publish_cpu() {
-  const int cpu = sched_getcpu();
+  const int cpu = current_cpu_();
   if (cpu != callers_cpu_.load(std::memory_order_relaxed)) callers_cpu_.store(cpu, std::memory_order_relaxed);
 }
 
 // A worker that runs where the caller ran is keeping the caller from running.
-bool Pool::on_callers_cpu() const { return callers_cpu_.load(std::memory_order_relaxed) == sched_getcpu(); }
+bool Pool::on_callers_cpu() const { return callers_cpu_.load(std::memory_order_relaxed) == current_cpu_(); }
 
 void Pool::parallel_for(int64_t count, omni_task task, void* context) noexcept {
   if (count <= 1 || workers_.empty() || !enter()) {
@@ -155,6 +172,7 @@ bool Pool::enter() {
   // The first region of a forked child. Whatever the parent was doing, no region and no worker of it exists here.
   if (!owner_.compare_exchange_strong(state, (forks << 1) | 1, std::memory_order_acquire)) return false;
   sleepers_.store(0, std::memory_order_relaxed);
+  staying_.reset();
   start_workers(static_cast<uint32_t>(workers_.size()));
   return true;
 }

@@ -3,21 +3,26 @@
 #pragma once
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <atomic>
 #include <cstdint>
 #include <vector>
 
 #include "kernels/parallel/region_costs.h"
+#include "kernels/parallel/staying.h"
 #include "omni/parallel.h"
 
 namespace okl {
 
+// The processor that the calling thread runs on.
+using CurrentCpu = int (*)();
+
 class Pool {
  public:
   // `threads` >= 1, the caller of parallel_for included; no more than `cap` of them run. Starts min(threads, cap) - 1 workers, or
-  // as many as the system allows: running() tells. Throws std::bad_alloc.
-  Pool(uint32_t threads, uint32_t cap);
+  // as many as the system allows: running() tells. `current_cpu` is for tests. Throws std::bad_alloc.
+  Pool(uint32_t threads, uint32_t cap, CurrentCpu current_cpu = sched_getcpu);
   // No region may be running.
   ~Pool();
   Pool(const Pool&) = delete;
@@ -58,6 +63,7 @@ class Pool {
   static void* worker_main(void* worker);
   void work(uint32_t index, uint32_t seen);
   uint32_t next_signal(uint32_t seen);
+  void stay_until_moved();
   bool on_callers_cpu() const;
   void publish_cpu();
   uint32_t open_region(int64_t count, omni_task task, void* context);
@@ -68,6 +74,7 @@ class Pool {
   void judge_wake(uint32_t blocks_of_workers);
 
   const uint32_t threads_;
+  const CurrentCpu current_cpu_;
   const uint64_t spin_ticks_;
   const uint64_t worth_a_wake_ticks_;
   uint32_t started_ = 0;
@@ -85,6 +92,7 @@ class Pool {
   std::atomic<uint32_t> sleepers_ = 0;
   std::atomic<int> callers_cpu_ = -1;
   std::atomic<bool> stop_ = false;
+  Staying staying_;
   alignas(64) std::atomic<uint32_t> done_ = 0;  // blocks that workers have finished, and kJoinSleeps
 };
 
