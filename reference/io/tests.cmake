@@ -1,2 +1,3 @@
 omni_reference_test(checkpoint_test reference/io/checkpoint_test.cc)
 omni_reference_test(linear_golden_test reference/io/linear_golden_test.cc)
+omni_reference_test(linear_source_test reference/io/linear_source_test.cc)
