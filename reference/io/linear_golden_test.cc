@@ -2,11 +2,14 @@
 // The int4 checkpoints of the goldens, each layout against the codes, scales and zeros that all of them hold.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <numeric>
 
 #include "reference/io/int4_words.h"
 #include "reference/io/linear_source.h"
+#include "reference/pack/quantiser.h"
 #include "tools/common/safetensors.h"
 
 namespace ref {
@@ -83,6 +86,45 @@ TEST_P(IntFourGolden, HoldsThePlainCodes) {
     ++modules;
   }
   EXPECT_GE(modules, 20);
+}
+
+// Act-order has codes of its own: nearest ones of the dense model, its inputs sorted by group.
+TEST(IntFourGoldenActOrder, IsTheDenseModelRoundedInItsGroups) {
+  const fs::path dense_path = golden("a"), int4_path = golden("a_int4") / "gptq_actorder";
+  if (dense_path.empty() || !fs::exists(int4_path)) GTEST_SKIP() << "OMNI_GOLDENS names no directory with spark/a";
+  const Checkpoint dense = Checkpoint::open(dense_path), int4 = Checkpoint::open(int4_path);
+  const auto quant = read_quant_config(read_json_object(int4_path / "config.json"), "config.json");
+  int modules = 0;
+  for (const auto& [name, view] : dense.tensors()) {
+    const std::string module = name.substr(0, name.size() - std::string(".weight").size());
+    if (int4.find(module + ".qweight") == nullptr) continue;
+    SCOPED_TRACE(module);
+    const int64_t n = view.shape()[0], k = view.shape()[1];
+    const LinearSource source = find_linear(int4, quant, module, n, k);
+    ASSERT_EQ(static_cast<int64_t>(source.g_idx.size()), k);
+    std::vector<int64_t> order(static_cast<size_t>(k));
+    std::iota(order.begin(), order.end(), 0);
+    const auto group_of = [&](int64_t input) { return source.g_idx[static_cast<size_t>(input)]; };
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return group_of(a) < group_of(b); });
+    std::vector<float> w(static_cast<size_t>(n * k)), sorted, scales(static_cast<size_t>(n * source.groups())), stored_scales;
+    std::vector<uint8_t> codes(w.size()), stored(w.size()), zeros(scales.size()), stored_zeros, sorted_codes;
+    read_rows(find_linear(dense, {}, module, n, k), 0, n, w.data());
+    read_codes(source, 0, n, stored.data());
+    read_scales(source, &stored_scales, &stored_zeros);
+    for (int64_t row = 0; row < n; ++row) {
+      for (const int64_t input : order) {
+        sorted.push_back(w[static_cast<size_t>(row * k + input)]);
+        sorted_codes.push_back(stored[static_cast<size_t>(row * k + input)]);
+      }
+    }
+    quantise_rows(sorted.data(), n, k, k, source.group, false, Quantiser::kNearest, {}, {codes.data(), scales.data(), zeros.data()},
+                  nullptr);
+    EXPECT_EQ(codes, sorted_codes);
+    EXPECT_EQ(scales, stored_scales);
+    EXPECT_EQ(zeros, stored_zeros);
+    ++modules;
+  }
+  EXPECT_EQ(modules, 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, IntFourGolden,

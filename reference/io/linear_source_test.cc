@@ -348,7 +348,7 @@ TEST(Acceptance, GatesOfAnyWidth) {
     add_compressed_tensors(&packed, gate, module, false, "F16");
     EXPECT_EQ(Source(gptq, gptq_config(32), n, 256, gate).rows(), weights(module));
     EXPECT_EQ(Source(awq, awq_config(32), n, 256, gate).rows(), weights(module));
-    EXPECT_EQ(Source(packed, compressed_config({}), n, 256, gate).rows(), weights(module));
+    EXPECT_EQ(Source(packed, compressed_config(json::object()), n, 256, gate).rows(), weights(module));
   }
 }
 

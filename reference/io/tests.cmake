@@ -1,3 +1,4 @@
 omni_reference_test(checkpoint_test reference/io/checkpoint_test.cc)
 omni_reference_test(linear_golden_test reference/io/linear_golden_test.cc)
 omni_reference_test(linear_source_test reference/io/linear_source_test.cc)
+omni_reference_test(linear_error_test reference/io/linear_error_test.cc)
