@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "omni/omni.h"
+#include "reference/cache/budget.h"
 #include "reference/core/model_weights.h"
 #include "reference/core/observer.h"
 #include "reference/spark/config.h"
@@ -35,6 +36,9 @@ struct DecoderOptions {
 // Which rows get logits.
 enum class Rows : uint8_t { kNone, kLast, kAll };
 
+// The layers' attention, as the budget of caches takes it.
+CacheModel cache_model(const Config& config);
+
 class Decoder {
  public:
   // Throws Error: shapes that do not fit the config, a cache that memory does not allow (with both figures).
@@ -53,7 +57,8 @@ class Decoder {
 
   // Appends tokens, in chunks of any number. `logits` is empty, [V] or [ids.size()][V] as `rows` says. The bits do not depend on
   // how a sequence is cut into calls. Throws Error naming an id outside of the vocabulary, or tokens and context when it is full;
-  // then nothing was appended.
+  // then nothing was appended. With an observer `logits` may be empty, too: rows then go to it alone, 64 at a time as "logits".
+  // Without one the last layer is computed for the rows that get logits only.
   void forward(std::span<const int32_t> ids, Rows rows, std::span<float> logits, Observer* observer = nullptr);
 
   // What one decoded token reads: packed weights (the head included) and the cache at the position it stands at.

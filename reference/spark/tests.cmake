@@ -1,1 +1,2 @@
 omni_reference_test(spark_config_test reference/spark/config_test.cc)
+omni_reference_test(spark_parity_test reference/spark/parity_test.cc)
