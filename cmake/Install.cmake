@@ -27,7 +27,7 @@ function(omni_install)
   install(FILES ${PROJECT_BINARY_DIR}/omni-kernels.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
   file(RELATIVE_PATH _bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-  foreach(_program omni-probe omni-bench)
+  foreach(_program omni-probe omni-bench omni-pack)
     if(TARGET ${_program})
       set_target_properties(${_program} PROPERTIES INSTALL_RPATH "$ORIGIN/${_bin_to_lib}")
       install(TARGETS ${_program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)

@@ -92,6 +92,7 @@ Image make_image(const PackPlan& plan) {
   }
   auto& metadata = builder.metadata();
   for (const auto& [key, value] : plan.facts) metadata[key] = value;
+  if (plan.file != kWeightsFile) return builder.finish();
   metadata["format"] = kFormatName;
   metadata["format_version"] = kFormatVersion;
   metadata["writer"] = std::string("omni-kernels ") + omni_version();

@@ -13,7 +13,6 @@
 namespace ref {
 
 inline constexpr uint64_t kImageAlignment = 64;
-inline constexpr const char* kWeightsFile = "weights.safetensors";
 inline constexpr const char* kFormatName = "omni-packed";
 inline constexpr const char* kFormatVersion = "1";
 

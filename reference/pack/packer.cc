@@ -27,9 +27,9 @@ constexpr const char* kSideFiles[] = {
     "merges.txt",  "chat_template.jinja",    "special_tokens_map.json"};
 constexpr uint64_t kMostSideBytes = uint64_t{256} << 20;
 
-std::vector<std::string> directory_names() {
+std::vector<std::string> directory_names(const PackPlan& plan) {
   std::vector<std::string> names(std::begin(kSideFiles), std::end(kSideFiles));
-  names.emplace_back(kWeightsFile);
+  names.push_back(plan.file);
   return names;
 }
 
@@ -103,7 +103,7 @@ void check_replaced(const fs::path& destination) {
 std::vector<TensorReport> write_weights(const PackPlan& plan, StagedDirectory& staged, const PackOptions& options,
                                         const Progress& progress, const omni_parallel* parallel) {
   const Image image = make_image(plan);
-  DirectorySink sink(image, staged, kWeightsFile);
+  DirectorySink sink(image, staged, plan.file);
   std::vector<TensorReport> reports = pack_into(plan, image, sink, options, progress, parallel);
   sink.finish();
   return reports;
@@ -138,17 +138,17 @@ PackResult pack_to_directory(const Checkpoint& source, const fs::path& destinati
   check_apart(source.directory(), destination);
   if (replace) check_replaced(destination);
   const PackPlan plan = plan_checkpoint(source, read_json_object(source.directory() / "config.json"), options);
-  StagedDirectory staged(destination, directory_names(), replace);
+  StagedDirectory staged(destination, directory_names(plan), replace);
   copy_side_files(source.directory(), staged);
   std::vector<TensorReport> reports = write_weights(plan, staged, options, progress, parallel);
   staged.commit();
   return {std::move(reports), plan.notes};
 }
 
-PackResult pack_synthetic(const PackPlan& plan, const std::map<std::string, std::string>& side_files, const fs::path& destination,
-                          const PackOptions& options, bool replace, const Progress& progress, const omni_parallel* parallel) {
+PackResult write_plan(const PackPlan& plan, const std::map<std::string, std::string>& side_files, const fs::path& destination,
+                      const PackOptions& options, bool replace, const Progress& progress, const omni_parallel* parallel) {
   if (replace) check_replaced(destination);
-  StagedDirectory staged(destination, directory_names(), replace);
+  StagedDirectory staged(destination, directory_names(plan), replace);
   for (const auto& [name, text] : side_files) write_side_file(staged, name, std::as_bytes(std::span(text)));
   std::vector<TensorReport> reports = write_weights(plan, staged, options, progress, parallel);
   staged.commit();

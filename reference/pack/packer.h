@@ -46,9 +46,9 @@ std::shared_ptr<const ModelWeights> pack_in_memory(const Checkpoint& source, con
 PackResult pack_to_directory(const Checkpoint& source, const std::filesystem::path& destination, const PackOptions& options,
                              bool replace, const Progress& progress, const omni_parallel* parallel);
 // The same of a plan without sources; `side_files` by name ("config.json").
-PackResult pack_synthetic(const PackPlan& plan, const std::map<std::string, std::string>& side_files,
-                          const std::filesystem::path& destination, const PackOptions& options, bool replace,
-                          const Progress& progress, const omni_parallel* parallel);
+PackResult write_plan(const PackPlan& plan, const std::map<std::string, std::string>& side_files,
+                      const std::filesystem::path& destination, const PackOptions& options, bool replace, const Progress& progress,
+                      const omni_parallel* parallel);
 
 enum class WeightsMemory : uint8_t { kMapped, kHuge };
 

@@ -46,11 +46,14 @@ struct PlainPlan {
   double mean = 0, deviation = 0;  // values of a synthetic model, where there is no source
 };
 
+inline constexpr const char* kWeightsFile = "weights.safetensors";  // of a packed model
+
 struct PackPlan {
-  std::vector<MatrixPlan> matrices;
-  std::vector<PlainPlan> plains;
-  std::map<std::string, std::string> facts;  // for the metadata: model type, options
-  std::vector<std::string> notes;
+  std::string file = kWeightsFile;  // another name: a checkpoint of plain tensors
+  std::vector<MatrixPlan> matrices = {};
+  std::vector<PlainPlan> plains = {};
+  std::map<std::string, std::string> facts = {};  // for the metadata: model type, options
+  std::vector<std::string> notes = {};
 };
 
 // What a matrix is asked to be.

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/pack/options.h"
+
+#include <map>
+
+#include "reference/core/error.h"
+#include "reference/core/weight_path.h"
+#include "reference/spark/synthetic.h"
+
+namespace pack {
+namespace {
+
+using ref::HeadType;
+using ref::Quantiser;
+using ref::WeightType;
+
+// Whoever keeps the layers wants the head as it is, too.
+HeadType default_head(WeightType weights) {
+  if (weights == WeightType::kKeep) return HeadType::kKeep;
+  return weights == WeightType::kBf16 ? HeadType::kBf16 : HeadType::kW8;
+}
+
+}  // namespace
+
+void add_options(CLI::App& app, Options& options) {
+  const std::vector<std::string> models = ref::spark::synthetic_names();
+  app.add_option("PATHS", options.paths, "SRC, a model directory in Hugging Face layout, and DST, the packed directory to make")
+      ->type_name("SRC DST")
+      ->expected(0, 2);
+  app.add_option("--weights", options.weights,
+                 "Form of the linear layers: w4a16, w4a8, w8a8, bf16, or keep (the source's own precision); by default what is "
+                 "fastest on this machine")
+      ->check(CLI::IsMember({"w4a16", "w4a8", "w8a8", "bf16", "keep"}));
+  app.add_option(
+         "--group", options.group,
+         "Inputs that share a scale: 32, 64, 128, 256, or 0 for the whole row; by default 128, and 0 for w8a8. Int4 sources "
+         "keep their own")
+      ->check(CLI::IsMember({0, 32, 64, 128, 256}));
+  app.add_flag("--sym", options.symmetric, "No zero points");
+  app.add_option(
+         "--keep", options.keep,
+         "Leave modules that match the glob PATTERN as they are, e.g. '*.down_proj'; may be repeated. Head gates, norms and "
+         "biases always stay")
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--head", options.head,
+                 "Form of the output head: bf16, w8, w4 or keep; by default w8, with bf16 and keep as those")
+      ->check(CLI::IsMember({"bf16", "w8", "w4", "keep"}));
+  app.add_option("--quantiser", options.quantiser, "nearest, search (the default) or gptq (needs --calibrate)")
+      ->check(CLI::IsMember({"nearest", "search", "gptq"}));
+  app.add_option("--calibrate", options.calibrate, "Weight errors by what the layers see when the model reads the text FILE")
+      ->type_name("FILE");
+  app.add_option("--scales", options.scales,
+                 "Scale arrays of w4a16: auto (bf16 where that is exact, else fp32), bf16 (zeros are rounded), fp32")
+      ->check(CLI::IsMember({"auto", "bf16", "fp32"}));
+  app.add_flag("--report{-}", options.report,
+               "A table of layout, size, error and time of each tensor; --report=FILE writes it as JSON");
+  app.add_option("--verify", options.verify, "Read the packed directory DIR again and compare its digests")->type_name("DIR");
+  app.add_option("--synthetic", options.synthetic, "Instead of SRC: random weights in the shapes of a released model")
+      ->check(CLI::IsMember(models));
+  app.add_option("--synthetic-source", options.synthetic_source,
+                 "Instead of SRC: the same as a bf16 checkpoint in Hugging Face layout, which is not packed")
+      ->check(CLI::IsMember(models));
+  app.add_option("--threads", options.threads, "Threads; 0 for as many as this machine should use")->check(CLI::Range(0, 1024));
+  app.add_flag("--strict", options.strict, "A tensor that is no part of the model is an error");
+  app.add_flag("--force", options.force, "Replace DST when it is a packed model");
+  app.add_flag("--quiet", options.quiet, "Write errors only");
+  app.set_version_flag("--version", omni_version());
+  app.footer(
+      "Exit codes: 0, 2 usage, 3 the source cannot be packed or a model does not verify, 4 the destination cannot be written,\n"
+      "5 memory or the library, 130 and 143 after SIGINT and SIGTERM. DST appears only when it is complete.");
+}
+
+std::string check_paths(const Options& options) {
+  const int modes =
+      (options.verify.empty() ? 0 : 1) + (options.synthetic.empty() ? 0 : 1) + (options.synthetic_source.empty() ? 0 : 1);
+  if (modes > 1) return "--verify, --synthetic and --synthetic-source exclude each other";
+  if (!options.verify.empty() && !options.paths.empty())
+    return "--verify takes no other path than its own: " + options.paths.front();
+  const size_t wanted = !options.verify.empty() ? 0 : modes == 1 ? 1 : 2;
+  if (options.paths.size() == wanted) return "";
+  return wanted == 1 ? "a synthetic model takes one path, DST" : "two paths are needed, SRC and DST (or see --help)";
+}
+
+ref::PackOptions pack_options(const Options& options, std::string* weights_reason) {
+  ref::PackOptions pack;
+  if (options.weights.empty()) {
+    auto machine = omni_machine{};
+    machine.size = sizeof machine;
+    if (omni_get_machine(&machine) != OMNI_OK) throw ref::Error(omni_last_error());
+    const ref::WeightPath path = ref::choose_weight_path(machine, ref::Priority::kSpeed);
+    pack.weights = path.type;
+    *weights_reason = path.reason;
+  } else {
+    pack.weights = *ref::parse_weight_type(options.weights);
+  }
+  pack.group = options.group.value_or(pack.weights == WeightType::kW8A8 ? 0 : 128);
+  pack.symmetric = options.symmetric;
+  pack.head = options.head.empty() ? default_head(pack.weights) : *ref::parse_head_type(options.head);
+  const std::map<std::string, Quantiser> quantisers = {
+      {"nearest", Quantiser::kNearest}, {"search", Quantiser::kSearch}, {"gptq", Quantiser::kGptq}};
+  pack.quantiser = quantisers.at(options.quantiser);
+  pack.bf16_zeros = options.scales == "bf16";
+  pack.fp32_scales = options.scales == "fp32";
+  pack.keep = options.keep;
+  pack.strict = options.strict;
+  return pack;
+}
+
+}  // namespace pack
