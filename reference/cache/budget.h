@@ -34,7 +34,7 @@ struct CacheBudget {
 // Throws Error when sizes do not fit 63 bits, or the model has a shape that no cache takes.
 CacheBudget cache_budget(const CacheModel& model, const CacheRequest& request);
 
-// Throws Error that begins with `name` and tells both figures when `available` bytes are not enough.
+// Throws MemoryError that begins with `name` and tells both figures when `available` bytes are not enough.
 void check_budget(const std::string& name, const CacheRequest& request, const CacheBudget& budget, uint64_t available);
 
 // "21.0 MiB", "1.50 GiB": units of 1024, named so.

@@ -16,7 +16,14 @@ namespace {
 // Rows of the head at once where logits only go to an observer: 32 MiB with 131,072 tokens.
 constexpr int64_t kObservedHeadRows = 64;
 
-DecoderOptions checked(DecoderOptions options) {
+RowPolicy head_policy(const DecoderOptions& options) {
+  const bool fp32 = options.precision == Precision::kFp32;
+  return {fp32, !fp32 && options.int8_head_rows};
+}
+
+}  // namespace
+
+DecoderOptions checked_options(DecoderOptions options) {
   if (options.context < 1) throw Error("a context of " + std::to_string(options.context) + " tokens");
   if (options.chunk < 1) throw Error("chunks of " + std::to_string(options.chunk) + " rows");
   options.chunk = std::min({options.chunk, options.context, int64_t{OMNI_LINEAR_MOST_ROWS}});
@@ -25,12 +32,14 @@ DecoderOptions checked(DecoderOptions options) {
 }
 
 RowPolicy layer_policy(const DecoderOptions& options) { return {options.precision == Precision::kFp32, true}; }
-RowPolicy head_policy(const DecoderOptions& options) {
-  const bool fp32 = options.precision == Precision::kFp32;
-  return {fp32, !fp32 && options.int8_head_rows};
-}
 
-}  // namespace
+void check_ids(std::span<const int32_t> ids, const Config& config) {
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= config.vocabulary) {
+      throw Error("token id " + std::to_string(id) + " is outside of the vocabulary of " + std::to_string(config.vocabulary));
+    }
+  }
+}
 
 CacheModel cache_model(const Config& config) {
   CacheModel model{config.kv_heads, config.head_dim, {}};
@@ -63,7 +72,7 @@ struct Decoder::State {
 Decoder::State::State(std::shared_ptr<const ModelWeights> model, const DecoderOptions& wanted)
     : weights(std::move(model)),
       config(read_config(weights->config, weights->name)),
-      options(checked(wanted)),
+      options(checked_options(wanted)),
       backend(options.parallel, options.max_isa, static_cast<uint32_t>(options.chunk)),
       linear_plans(backend),
       plans(config, options.cache, backend),
@@ -162,11 +171,7 @@ void Decoder::rewind(int64_t position) {
 void Decoder::forward(std::span<const int32_t> ids, Rows rows, std::span<float> logits, Observer* observer) {
   State& state = *state_;
   const auto count = static_cast<int64_t>(ids.size()), vocabulary = state.config.vocabulary;
-  for (const int32_t id : ids) {
-    if (id < 0 || id >= vocabulary) {
-      throw Error("token id " + std::to_string(id) + " is outside of the vocabulary of " + std::to_string(vocabulary));
-    }
-  }
+  check_ids(ids, state.config);
   if (count > state.options.context - state.position) {
     throw Error("a sequence of " + std::to_string(state.position + count) + " tokens does not fit the context of " +
                 std::to_string(state.options.context));

@@ -39,6 +39,11 @@ enum class Rows : uint8_t { kNone, kLast, kAll };
 // The layers' attention, as the budget of caches takes it.
 CacheModel cache_model(const Config& config);
 
+// Limits and defaults that depend on each other: a chunk within the context, the cache of kFp32. Throws Error naming the value.
+DecoderOptions checked_options(DecoderOptions options);
+// Throws Error naming the first id outside of the vocabulary.
+void check_ids(std::span<const int32_t> ids, const Config& config);
+
 class Decoder {
  public:
   // Throws Error: shapes that do not fit the config, a cache that memory does not allow (with both figures).

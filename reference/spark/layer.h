@@ -11,6 +11,7 @@
 #include "reference/core/model_weights.h"
 #include "reference/core/observer.h"
 #include "reference/core/rope_table.h"
+#include "reference/spark/decoder.h"
 #include "reference/spark/head_gate.h"
 #include "reference/spark/plans.h"
 #include "reference/spark/rows.h"
@@ -87,6 +88,9 @@ class Layer {
   std::optional<HeadGate> gate_;
   const omni_plan *rope_plan_, *attention_plan_, *geglu_plan_;
 };
+
+// How the rows of linear layers meet their weights under these options.
+RowPolicy layer_policy(const DecoderOptions& options);
 
 // Tells the observer unless there is none.
 void observe(Observer* observer, const std::string& name, int64_t position, int64_t rows, int64_t columns, omni_dtype type,
