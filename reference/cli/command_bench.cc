@@ -157,14 +157,16 @@ std::string to_text(const Options& options, const Model& model, const Bench& ben
     text += fmt::format("prefill  {:8.1f} tok/s  {} tokens at depth {}\n", bench.prefill_rate(), options.prefill, options.depth);
   }
   if (!bench.decodes().empty()) {
-    text += fmt::format("decode   {:8.2f} tok/s  {} tokens at depth {}, {} a token, {:.1f} GB/s\n", bench.decode_rate(), options.decode,
-                        options.depth, gb_text(bench.token_bytes()), bench.decode_rate() * static_cast<double>(bench.token_bytes()) * 1e-9);
+    text += fmt::format("decode   {:8.2f} tok/s  {} tokens at depth {}, {} a token, {:.1f} GB/s\n", bench.decode_rate(),
+                        options.decode, options.depth, gb_text(bench.token_bytes()),
+                        bench.decode_rate() * static_cast<double>(bench.token_bytes()) * 1e-9);
     text += fmt::format("share    {:8.3f}        of a plain read of the weights, {:.1f} GB/s (best {:.1f})\n", bench.share(),
                         bench.read_rate() * 1e-9, bench.best_read_rate() * 1e-9);
   }
-  text += fmt::format("first    {:8.3f} s      from load ({:.3f} s) to the first token\n", model.load_seconds() + first, model.load_seconds());
-  return text + fmt::format("memory   {:>8}       peak resident; GB is 1e9 bytes, rates are medians of {}\n", gb_text(peak_resident_bytes()),
-                            bench.reads().size() / 2);
+  text += fmt::format("first    {:8.3f} s      from load ({:.3f} s) to the first token\n", model.load_seconds() + first,
+                      model.load_seconds());
+  return text + fmt::format("memory   {:>8}       peak resident; GB is 1e9 bytes, rates are medians of {}\n",
+                            gb_text(peak_resident_bytes()), bench.reads().size() / 2);
 }
 
 int run(const Options& options) {

@@ -41,7 +41,8 @@ std::vector<int32_t> prompt_ids(const CLI::App& app, const Options& options, con
 }
 
 void check_prompt(const std::vector<int32_t>& ids, const Options& options, const Model& model) {
-  if (ids.empty()) throw Failure(Exit::kInput, "the prompt is empty and --no-bos leaves out the token before it: nothing to predict from");
+  if (ids.empty())
+    throw Failure(Exit::kInput, "the prompt is empty and --no-bos leaves out the token before it: nothing to predict from");
   for (const int32_t id : ids) {
     if (id < 0 || id >= model.config().vocabulary) {
       throw Failure(Exit::kInput, fmt::format("--ids: {} is outside the vocabulary of {}", id, model.config().vocabulary));
@@ -164,7 +165,9 @@ Run add_generate(CLI::App* app) {
   app->add_option("MODEL", options->model, "A packed directory, or a directory as published")->required();
   app->add_option("PROMPT", options->prompt, "Text to continue, as it is, after one token that begins a sequence; - reads stdin");
   app->add_option("--prompt-file", options->prompt_file, "Reads the prompt from FILE, every byte of it")->type_name("FILE");
-  app->add_option("--ids", options->ids, "Token ids instead of a text, nothing is added: 0,5,7")->check(id_list())->type_name("LIST");
+  app->add_option("--ids", options->ids, "Token ids instead of a text, nothing is added: 0,5,7")
+      ->check(id_list())
+      ->type_name("LIST");
   app->add_flag("--no-bos", options->no_bos, "No token before the prompt");
   app->add_option("-n,--max-tokens", options->max_tokens, "Most new tokens")
       ->check(whole(0, int64_t{1} << 40))
@@ -173,7 +176,9 @@ Run add_generate(CLI::App* app) {
   app->add_option("--ctx", options->context, "Most tokens of prompt and text (2048, or what both need)")
       ->check(whole(1, int64_t{1} << 40))
       ->type_name("N");
-  app->add_option("--stop", options->stops, "Ends the text before TEXT; may be repeated")->type_name("TEXT")->allow_extra_args(false);
+  app->add_option("--stop", options->stops, "Ends the text before TEXT; may be repeated")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
   app->add_flag("--special", options->special, "Shows special tokens in the text");
   app->add_flag("--json", options->json, "One JSON object instead of the text as it comes");
   add_sampling_options(app, &options->sampling);

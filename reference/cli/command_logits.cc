@@ -46,7 +46,10 @@ Json top_json(const Model& model, std::span<const float> logits, size_t count) {
   Json rows = Json::array();
   for (const int32_t id : top_ids(logits, count)) {
     const float logit = logits[static_cast<size_t>(id)];
-    rows.push_back({{"id", id}, {"logit", logit}, {"probability", std::exp(static_cast<double>(logit) - all)}, {"text", token_text(model, id)}});
+    rows.push_back({{"id", id},
+                    {"logit", logit},
+                    {"probability", std::exp(static_cast<double>(logit) - all)},
+                    {"text", token_text(model, id)}});
   }
   return rows;
 }
@@ -96,7 +99,9 @@ Run add_logits(CLI::App* app) {
   auto options = std::make_shared<Options>();
   app->add_option("MODEL", options->model, "A packed directory, or a directory as published")->required();
   app->add_option("TEXT", options->text, "The text, after one token that begins a sequence; - reads stdin");
-  app->add_option("--ids", options->ids, "Token ids instead of a text, nothing is added: 0,5,7")->check(id_list())->type_name("LIST");
+  app->add_option("--ids", options->ids, "Token ids instead of a text, nothing is added: 0,5,7")
+      ->check(id_list())
+      ->type_name("LIST");
   app->add_flag("--no-bos", options->no_bos, "No token before the text");
   app->add_option("-o,--output", options->output, "Writes ids and logits as safetensors")->type_name("FILE");
   app->add_flag("--all", options->all, "Logits after every token in the file, not after the last one only");

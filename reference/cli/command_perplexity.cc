@@ -77,7 +77,8 @@ int run_perplexity(const Options& options) {
 struct Side {
   Side(const std::string& path, const WeightOptions& weights, const Options& options) : model(path) {
     model.load(weights, options.machine);
-    decoder.emplace(model.decoder(weights, options.machine, std::max(options.window, options.prompt_tokens + options.greedy_tokens)));
+    decoder.emplace(
+        model.decoder(weights, options.machine, std::max(options.window, options.prompt_tokens + options.greedy_tokens)));
     tokens.emplace(&*decoder);
   }
   Model model;

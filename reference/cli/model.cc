@@ -68,7 +68,8 @@ Model::Model(const std::string& path) : path_(path) {
   std::error_code unknown;
   if (!fs::is_directory(path_, unknown)) {
     const bool exists = fs::exists(path_, unknown);
-    throw Failure(Exit::kModel, fmt::format("{}: {}", path, exists ? "is no directory; a model is one" : "no such model directory"));
+    throw Failure(Exit::kModel,
+                  fmt::format("{}: {}", path, exists ? "is no directory; a model is one" : "no such model directory"));
   }
   guarded(Exit::kModel, [&] {
     const std::string file = (path_ / "config.json").string();
@@ -76,8 +77,8 @@ Model::Model(const std::string& path) : path_(path) {
     if (fs::exists(path_ / "tokenizer.json", unknown)) {
       tokenizer_ = Tokenizer::load(path_ / "tokenizer.json");
       if (tokenizer_->size() > config_.vocabulary) {
-        throw Error(fmt::format("{}: has {} tokens, more than the vocab_size {} of config.json", (path_ / "tokenizer.json").string(),
-                                tokenizer_->size(), config_.vocabulary));
+        throw Error(fmt::format("{}: has {} tokens, more than the vocab_size {} of config.json",
+                                (path_ / "tokenizer.json").string(), tokenizer_->size(), config_.vocabulary));
       }
     }
     const GenerationConfig generation = load_generation_config(path_);
@@ -129,7 +130,8 @@ void Model::pack(const WeightOptions& weights, const MachineOptions& machine) {
   PackResult result;
   const Checkpoint checkpoint = Checkpoint::open(path_);
   weights_ = pack_in_memory(
-      checkpoint, options, &result, [&](const std::string&, uint64_t done, uint64_t total) { progress.show(done, total); }, nullptr);
+      checkpoint, options, &result, [&](const std::string&, uint64_t done, uint64_t total) { progress.show(done, total); },
+      nullptr);
   notes_ = std::move(result.notes);
   form_ = fmt::format("{} ({}): {}", weight_type_name(options.weights), layouts_of(*weights_), reason);
 }

@@ -103,7 +103,9 @@ void add_weight_options(CLI::App* app, const std::string& prefix, WeightOptions*
   add("quantiser", options->quantiser, "How scales are found: search (smallest error) or nearest")
       ->check(one_of({"search", "nearest"}))
       ->type_name("NAME");
-  add("keep", options->keep, "Modules that stay as they are, a pattern with * and ?; may be repeated")->type_name("PATTERN")->allow_extra_args(false);
+  add("keep", options->keep, "Modules that stay as they are, a pattern with * and ?; may be repeated")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
   add("precision", options->precision, "default, or fp32: rows, scales and cache in fp32, for comparison with a reference")
       ->check(one_of({"default", "fp32"}))
       ->type_name("NAME");
@@ -137,7 +139,9 @@ void add_sampling_options(CLI::App* app, SamplingFlags* flags) {
   constexpr double kAny = std::numeric_limits<double>::max();
   app->add_option("--temperature", flags->temperature, "0: greedy")->check(number(0, kAny))->type_name("T");
   app->add_option("--top-k", flags->top_k, "Only the K most probable tokens; 0: all")->check(whole(0, kMostTokens))->type_name("K");
-  app->add_option("--top-p", flags->top_p, "Only the most probable tokens that make up P")->check(number(0, 1, true))->type_name("P");
+  app->add_option("--top-p", flags->top_p, "Only the most probable tokens that make up P")
+      ->check(number(0, 1, true))
+      ->type_name("P");
   app->add_option("--min-p", flags->min_p, "Only tokens at least P times as probable as the most probable")
       ->check(number(0, 1))
       ->type_name("P");
