@@ -75,7 +75,7 @@ Model::Model(const std::string& path) : path_(path) {
     const std::string file = (path_ / "config.json").string();
     config_ = spark::read_config(read_json_object(file), file);
     if (fs::exists(path_ / "tokenizer.json", unknown)) {
-      tokenizer_ = Tokenizer::load(path_ / "tokenizer.json");
+      tokenizer_.emplace(Tokenizer::load(path_ / "tokenizer.json"));
       if (tokenizer_->size() > config_.vocabulary) {
         throw Error(fmt::format("{}: has {} tokens, more than the vocab_size {} of config.json",
                                 (path_ / "tokenizer.json").string(), tokenizer_->size(), config_.vocabulary));

@@ -13,6 +13,7 @@
 #include "reference/core/weight_path.h"
 #include "reference/pack/options.h"
 #include "reference/pack/packer.h"
+#include "reference/sampling/sampler.h"
 #include "reference/spark/decoder.h"
 
 namespace ref::cli {
