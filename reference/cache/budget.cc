@@ -55,9 +55,9 @@ CacheBudget cache_budget(const CacheModel& model, const CacheRequest& request) {
 
 void check_budget(const std::string& name, const CacheRequest& request, const CacheBudget& budget, uint64_t available) {
   if (budget.needed <= available) return;
-  throw MemoryError(name + ": the KV cache of " + std::to_string(request.context) + " tokens takes " + bytes_text(budget.hybrid) + " (" +
-              bytes_text(budget.flat) + " if every layer kept the whole context), with a quarter of headroom " +
-              bytes_text(budget.needed) + "; " + bytes_text(available) + " of memory is available");
+  throw MemoryError(name + ": the KV cache of " + std::to_string(request.context) + " tokens takes " + bytes_text(budget.hybrid) +
+                    " (" + bytes_text(budget.flat) + " if every layer kept the whole context), with a quarter of headroom " +
+                    bytes_text(budget.needed) + "; " + bytes_text(available) + " of memory is available");
 }
 
 std::string bytes_text(uint64_t bytes) {

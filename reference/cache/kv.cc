@@ -25,6 +25,7 @@ KvCaches::KvCaches(const CacheModel& model, const CacheRequest& request) {
     check(omni_kv_cache_size(request.type, kv_heads, head_dim, slots.back(), &bytes), "KV cache");
     offsets.push_back(total);
     total += whole_pages(bytes);
+    bytes_ += bytes;
   }
   const uint64_t element = static_cast<uint64_t>(element_bytes(request.type));
   position_bytes_ = static_cast<uint64_t>(model.kv_heads) * 2 *

@@ -19,13 +19,14 @@ class KvCaches {
   void reset();
   // Takes tokens back. False, and nothing changes, when a ring no longer holds what a token at `position` sees.
   bool rewind(int64_t position);
-  uint64_t bytes() const { return memory_.size(); }
+  uint64_t bytes() const { return bytes_; }
   // Bytes of keys and values that a token at `position` reads, its own included.
   uint64_t bytes_read_at(int64_t position) const;
 
  private:
   std::vector<int64_t> windows_;
   uint64_t position_bytes_;  // of one layer
+  uint64_t bytes_ = 0;
   Memory memory_;
   std::vector<omni_kv_cache> caches_;
 };

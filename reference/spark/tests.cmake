@@ -1,2 +1,5 @@
 omni_reference_test(spark_config_test reference/spark/config_test.cc)
 omni_reference_test(spark_parity_test reference/spark/parity_test.cc)
+omni_reference_test(spark_determinism_test reference/spark/determinism_test.cc)
+omni_reference_test(spark_decoder_test reference/spark/decoder_test.cc)
+omni_reference_test(spark_window_test reference/spark/window_test.cc)

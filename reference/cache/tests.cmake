@@ -1,0 +1,1 @@
+omni_reference_test(cache_budget_test reference/cache/budget_test.cc)
