@@ -2,70 +2,87 @@
 #include "reference/pack/quantiser.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "reference/core/error.h"
 #include "reference/core/half.h"
 #include "reference/core/parallel.h"
 #include "reference/pack/scale_search.h"
+#include "reference/pack/weight_check.h"
 
 namespace ref {
 namespace {
 
-// Beyond this no range of a group can be formed in fp32, and no model means it.
-constexpr float kMostWeight = 1e30F;
-
 int64_t group_size(int64_t group, int64_t k) { return group <= 0 ? k : std::min(group, k); }
 
-// Throws Error naming the first weight that is NaN, infinite or absurd.
-void check_weights(const float* w, int64_t rows, int64_t k, int64_t ld, const omni_parallel* parallel) {
-  std::atomic<int64_t> bad_row{rows};
-  parallel_for(parallel, rows, [&](int64_t row) {
-    bool good = true;
-    for (int64_t i = 0; i < k; ++i) good &= std::fabs(w[row * ld + i]) < kMostWeight;
-    for (int64_t seen = bad_row; !good && row < seen;) {
-      if (bad_row.compare_exchange_weak(seen, row)) break;
-    }
-  });
-  if (bad_row == rows) return;
-  const float* row = w + bad_row * ld;
-  const auto column = std::find_if(row, row + k, [](float value) { return !(std::fabs(value) < kMostWeight); }) - row;
-  throw Error("weight [" + std::to_string(bad_row) + ", " + std::to_string(column) + "] is " + std::to_string(row[column]) +
-              ", which cannot be quantised");
-}
-
-void quantise_row(const float* w, int64_t k, int64_t group, bool symmetric, Quantiser quantiser, const float* importance,
-                  uint8_t* codes, float* scales, uint8_t* zeros) {
-  thread_local WeightGroup weights;
-  for (int64_t begin = 0; begin < k; begin += group) {
-    const int64_t count = std::min(group, k - begin);
-    GroupScale scale;
-    if (quantiser == Quantiser::kNearest) {
-      scale = nearest_scale(w + begin, count, symmetric);
-    } else {
-      weights.assign(w + begin, importance == nullptr ? nullptr : importance + begin, count);
-      scale = search_scale(weights, symmetric);
-    }
-    for (int64_t i = begin; i < begin + count; ++i) codes[i] = code_of(w[i], scale);
-    scales[begin / group] = scale.scale;
-    zeros[begin / group] = static_cast<uint8_t>(scale.zero);
+class RowQuantiser {
+ public:
+  RowQuantiser(int64_t k, int64_t group, bool symmetric, Quantiser quantiser, const InputMoments* inputs, const QuantisedRows& out)
+      : k_(k),
+        group_(group),
+        groups_((k + group - 1) / group),
+        quantiser_(quantiser),
+        // Nearest zeros are points whatever they are stored as.
+        zeros_(symmetric                                                     ? Zeros::kNone
+               : out.offsets != nullptr && quantiser_ != Quantiser::kNearest ? Zeros::kOffsets
+                                                                             : Zeros::kPoints),
+        inputs_(inputs),
+        out_(out) {
+    if (inputs != nullptr && group <= InputMoments::kBlock) copy_moments();
   }
-}
+
+  void run(const float* w, int64_t row) const {
+    for (int64_t g = 0; g < groups_; ++g) {
+      const int64_t begin = g * group_, count = std::min(group_, k_ - begin), at = row * groups_ + g;
+      const GroupScale scale = scale_of(w + begin, g, count);
+      codes_of(w + begin, count, scale, zeros_, out_.codes + row * k_ + begin);
+      out_.scales[at] = scale.scale;
+      if (out_.offsets != nullptr) {
+        out_.offsets[at] = scale.offset;
+      } else {
+        out_.zeros[at] = static_cast<uint8_t>(scale.zero);
+      }
+    }
+  }
+
+ private:
+  GroupScale scale_of(const float* w, int64_t g, int64_t count) const {
+    if (quantiser_ == Quantiser::kNearest) return nearest_scale(w, count, zeros_);
+    thread_local WeightGroup weights;
+    weights.assign(w, inputs_ == nullptr ? nullptr : inputs_->diagonal().data() + g * group_, count);
+    if (!moments_.empty()) weights.set_moments(moments_.data() + g * group_ * pitch_);
+    return search_scale(weights, zeros_);
+  }
+
+  // Each group's in rows of its own, as the search reads them for every row of the matrix.
+  void copy_moments() {
+    moments_.resize(static_cast<size_t>(groups_ * group_ * pitch_));
+    for (int64_t g = 0; g < groups_; ++g) {
+      const int64_t count = std::min(group_, k_ - g * group_);
+      inputs_->copy_block(g * group_, count, WeightGroup::padded(count), moments_.data() + g * group_ * pitch_);
+    }
+  }
+
+  int64_t k_, group_, groups_, pitch_ = WeightGroup::padded(group_);
+  Quantiser quantiser_;
+  Zeros zeros_;
+  const InputMoments* inputs_;
+  const QuantisedRows& out_;
+  std::vector<float> moments_;
+};
 
 }  // namespace
 
 void quantise_rows(const float* w, int64_t rows, int64_t k, int64_t ld, int64_t group, bool symmetric, Quantiser quantiser,
-                   std::span<const float> importance, const QuantisedRows& out, const omni_parallel* parallel) {
-  if (!importance.empty() && static_cast<int64_t>(importance.size()) != k) {
-    throw Error("importance of " + std::to_string(importance.size()) + " inputs for a matrix of " + std::to_string(k));
+                   const InputMoments* inputs, const QuantisedRows& out, const omni_parallel* parallel) {
+  if (inputs != nullptr && inputs->k() != k) {
+    throw Error("statistics of " + std::to_string(inputs->k()) + " inputs for a matrix of " + std::to_string(k));
   }
   check_weights(w, rows, k, ld, parallel);
-  const int64_t size = group_size(group, k), groups = (k + size - 1) / size;
-  parallel_for(parallel, rows, [&](int64_t row) {
-    quantise_row(w + row * ld, k, size, symmetric, quantiser, importance.empty() ? nullptr : importance.data(), out.codes + row * k,
-                 out.scales + row * groups, out.zeros + row * groups);
-  });
+  const RowQuantiser quantise(k, group_size(group, k), symmetric, quantiser, inputs, out);
+  parallel_for(parallel, rows, [&](int64_t row) { quantise.run(w + row * ld, row); });
 }
 
 void quantise_rows_s8(const float* w, int64_t rows, int64_t k, int64_t ld, int64_t group, bool bf16_scales, int8_t* codes,
