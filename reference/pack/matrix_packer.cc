@@ -60,7 +60,7 @@ class MatrixPacker {
       pack_slice(n0, n1);
       release_slice(n0, n1);
     }
-    for (const LinearSource& source : plan_.sources) release_source(source);
+    for (const LinearSource& source : plan_.sources) release_pages(source);
     write_rest();
     const std::string text = layout_text(plan_.layout);
     return {plan_.name, text, n, plan_.layout.k, stored_, error_.relative(), watch.seconds()};
@@ -279,11 +279,6 @@ class MatrixPacker {
     for_each_run(plan_.sources, n0, n1, [&](const LinearSource& source, int64_t from, int64_t to, int64_t) {
       if (source.dense != nullptr) release_pages(rows_of(source, from, to));
     });
-  }
-  static void release_source(const LinearSource& source) {
-    for (const TensorView* view : {source.dense, source.codes, source.scales, source.zeros}) {
-      if (view != nullptr) release_pages(view->bytes());
-    }
   }
 
   const MatrixPlan& plan_;

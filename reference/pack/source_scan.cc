@@ -86,6 +86,12 @@ void release_pages(std::span<const std::byte> bytes) {
   if (!pages.empty()) ::madvise(const_cast<std::byte*>(pages.data()), pages.size(), MADV_DONTNEED);
 }
 
+void release_pages(const LinearSource& source) {
+  for (const TensorView* view : {source.dense, source.codes, source.scales, source.zeros}) {
+    if (view != nullptr) release_pages(view->bytes());
+  }
+}
+
 void request_pages(std::span<const std::byte> bytes) {
   const auto pages = whole_pages(bytes);
   if (!pages.empty()) ::madvise(const_cast<std::byte*>(pages.data()), pages.size(), MADV_WILLNEED);

@@ -99,6 +99,7 @@ class Planner {
     const bool int4 = sources.front().dense == nullptr;
     plan_.matrices.push_back(plan_matrix(name, std::move(sources), wish));
     if (int4 && plan_.matrices.back().route != Route::kImport) ++rounded_again_;
+    for (const LinearSource& source : plan_.matrices.back().sources) release_pages(source);
   }
 
   // Both read the same input and feed the same operation, so they are one matrix where their forms allow it.
