@@ -124,13 +124,13 @@ class MatrixPacker {
   void read_finite(int64_t n0, int64_t n1) {
     read(n0, n1);
     const int64_t k = plan_.layout.k;
-    const std::optional<int64_t> bad = find_non_finite(rows_.data(), n1 - n0, k, target_.parallel);
+    const std::optional<int64_t> bad = find_unusable(rows_.data(), n1 - n0, k, target_.parallel);
     if (!bad) return;
     for_each_run(plan_.sources, n0, n1, [&](const LinearSource& source, int64_t from, int64_t to, int64_t at) {
       const int64_t row = *bad / k - at + from;
       if (row < from || row >= to) return;
       throw Error((source.dense != nullptr ? source.dense->where() : "module \"" + source.name + "\"") + " row " +
-                  std::to_string(row) + ", column " + std::to_string(*bad % k) + " is no finite number");
+                  std::to_string(row) + ", column " + std::to_string(*bad % k) + " cannot be quantised");
     });
   }
 
@@ -189,11 +189,18 @@ class MatrixPacker {
     codes_.resize(static_cast<size_t>(rows * k));
     slice_scales_.resize(static_cast<size_t>(rows * groups));
     zeros_.resize(static_cast<size_t>(rows * groups));
-    const QuantisedRows out{codes_.data(), slice_scales_.data(), zeros_.data()};
-    quantise_rows(rows_.data(), rows, k, k, group, plan_.symmetric, plan_.quantiser, {}, out, target_.parallel);
-    scales_.store(n0, rows, slice_scales_.data(), zeros_.data());
-    const bool bf16_zeros = slice_.format == OMNI_FORMAT_TG4 && slice_.scale_type == OMNI_DTYPE_BF16;
-    error_.add(rows_.data(), rows, k, group, out, bf16_zeros);
+    QuantisedRows out{codes_.data(), slice_scales_.data(), zeros_.data()};
+    // w4s has zero points; the offsets of tg4 may be any number.
+    if (slice_.format == OMNI_FORMAT_TG4 && !plan_.symmetric) {
+      offsets_.resize(zeros_.size());
+      out.offsets = offsets_.data();
+    }
+    quantise_rows(rows_.data(), rows, k, k, group, plan_.symmetric, plan_.quantiser, nullptr, out, target_.parallel);
+    if (out.offsets != nullptr && slice_.scale_type == OMNI_DTYPE_BF16) {
+      for (float& offset : offsets_) offset = widen_bf16(round_bf16(offset));
+    }
+    scales_.store(n0, rows, out);
+    error_.add(rows_.data(), rows, k, group, out);
     repack(OMNI_FORMAT_CODES_U8, nullptr);
   }
 
@@ -203,7 +210,7 @@ class MatrixPacker {
     int64_t n0 = 0;
     for (const LinearSource& source : plan_.sources) {
       read_scales(source, &scales, &zeros);
-      scales_.store(n0, source.n, scales.data(), zeros.data());
+      scales_.store(n0, source.n, {nullptr, scales.data(), zeros.data()});
       n0 += source.n;
     }
   }
@@ -251,7 +258,7 @@ class MatrixPacker {
     zeros_.resize(slice_scales_.size());
     // Zero points 7 and 8, so that the mean of the weights is that of uniform codes: 0.
     for (size_t i = 0; i < zeros_.size(); ++i) zeros_[i] = plan_.symmetric ? 8 : static_cast<uint8_t>(7 + i % 2);
-    scales_.store(n0, rows, slice_scales_.data(), zeros_.data());
+    scales_.store(n0, rows, {nullptr, slice_scales_.data(), zeros_.data()});
   }
 
   void write_rest() {
@@ -288,7 +295,7 @@ class MatrixPacker {
   omni_layout slice_ = {};
   std::span<std::byte> out_;
   uint64_t done_ = 0, stored_ = 0;
-  std::vector<float> rows_, slice_scales_;
+  std::vector<float> rows_, slice_scales_, offsets_;
   std::vector<uint8_t> codes_, zeros_;
   std::vector<int32_t> permutation_;
 };

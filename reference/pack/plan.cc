@@ -74,8 +74,9 @@ omni_layout import_layout(const MatrixPlan& plan, int64_t n, int64_t k, const Ma
 
 omni_layout int4_layout(const std::string& name, int64_t n, int64_t k, int64_t group, const MatrixWish& wish) {
   const omni_format format = int4_format(wish);
-  // Scales are chosen among the bf16 values; zeros of tg4, (8 - zero point) * scale, seldom are.
-  const bool bf16 = !wish.fp32_scales && (format == OMNI_FORMAT_W4S || wish.symmetric || wish.bf16_zeros);
+  // Scales are chosen among the bf16 values, and so are zeros of tg4 that are searched for; (8 - zero point) * scale seldom is one.
+  const bool bf16_zeros = wish.symmetric || wish.bf16_zeros || wish.quantiser != Quantiser::kNearest;
+  const bool bf16 = !wish.fp32_scales && (format == OMNI_FORMAT_W4S || bf16_zeros);
   omni_layout layout = make_layout(name, format, n, k, group, bf16 ? OMNI_DTYPE_BF16 : OMNI_DTYPE_F32);
   if (format == OMNI_FORMAT_W4S && !wish.symmetric) layout.flags |= OMNI_LAYOUT_ZEROS;
   return layout;

@@ -9,22 +9,24 @@
 namespace ref {
 namespace {
 
-// An exponent of all ones. Without a branch, so that it is vectorised.
-bool has_non_finite(const float* row, int64_t k) {
+constexpr float kLargest = 1e15F;
+
+// Without a branch, so that it is vectorised.
+bool has_unusable(const float* row, int64_t k) {
   uint32_t found = 0;
-  for (int64_t i = 0; i < k; ++i) found |= static_cast<uint32_t>((std::bit_cast<uint32_t>(row[i]) & 0x7F800000U) == 0x7F800000U);
+  for (int64_t i = 0; i < k; ++i) found |= static_cast<uint32_t>(!(std::fabs(row[i]) <= kLargest));
   return found != 0;
 }
 
 }  // namespace
 
-std::optional<int64_t> find_non_finite(const float* w, int64_t rows, int64_t k, const omni_parallel* parallel) {
+std::optional<int64_t> find_unusable(const float* w, int64_t rows, int64_t k, const omni_parallel* parallel) {
   std::vector<uint8_t> bad(static_cast<size_t>(rows));
-  parallel_for(parallel, rows, [&](int64_t row) { bad[static_cast<size_t>(row)] = has_non_finite(w + row * k, k) ? 1 : 0; });
+  parallel_for(parallel, rows, [&](int64_t row) { bad[static_cast<size_t>(row)] = has_unusable(w + row * k, k) ? 1 : 0; });
   for (int64_t row = 0; row < rows; ++row) {
     if (bad[static_cast<size_t>(row)] == 0) continue;
     for (int64_t i = 0; i < k; ++i) {
-      if (!std::isfinite(w[row * k + i])) return row * k + i;
+      if (!(std::fabs(w[row * k + i]) <= kLargest)) return row * k + i;
     }
   }
   return std::nullopt;
@@ -46,17 +48,18 @@ void RoundingError::add_rows(const float* w, int64_t rows, int64_t k, const Stor
   }
 }
 
-void RoundingError::add(const float* w, int64_t rows, int64_t k, int64_t group, const QuantisedRows& stored, bool bf16_zeros) {
+void RoundingError::add(const float* w, int64_t rows, int64_t k, int64_t group, const QuantisedRows& stored) {
   const int64_t groups = (k + group - 1) / group;
   add_rows(w, rows, k, [&](int64_t row) {
     double sum = 0;
     for (int64_t g = 0; g < groups; ++g) {
-      const float scale = stored.scales[row * groups + g];
-      const auto zero = static_cast<float>(stored.zeros[row * groups + g]);
-      const float z = bf16_zeros ? widen_bf16(round_bf16((8 - zero) * scale)) : (8 - zero) * scale;
+      const int64_t cell = row * groups + g;
+      const float scale = stored.scales[cell];
+      const float zero = stored.offsets != nullptr ? 8 : static_cast<float>(stored.zeros[cell]);
+      const float offset = stored.offsets != nullptr ? stored.offsets[cell] : 0;
       for (int64_t i = g * group; i < std::min(k, (g + 1) * group); ++i) {
-        const float code = static_cast<float>(stored.codes[row * k + i]) - 8;
-        const double difference = static_cast<double>(w[row * k + i]) - static_cast<double>(code * scale + z);
+        const float value = (static_cast<float>(stored.codes[row * k + i]) - zero) * scale + offset;
+        const double difference = static_cast<double>(w[row * k + i]) - static_cast<double>(value);
         sum += difference * difference;
       }
     }

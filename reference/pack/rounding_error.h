@@ -11,16 +11,16 @@
 
 namespace ref {
 
-// The first element that is no finite number, as row * k + column.
-std::optional<int64_t> find_non_finite(const float* w, int64_t rows, int64_t k, const omni_parallel* parallel);
+// The first element that no quantiser can take (NaN, or beyond 1e15 in magnitude), as row * k + column.
+std::optional<int64_t> find_unusable(const float* w, int64_t rows, int64_t k, const omni_parallel* parallel);
 
 // Sums of squares, row by row in order, so that they do not depend on threads.
 class RoundingError {
  public:
   explicit RoundingError(const omni_parallel* parallel) : parallel_(parallel) {}
 
-  // (code - zero) * scale of 4-bit rows; with bf16_zeros as tg4 stores it: (code - 8) * scale + bf16((8 - zero) * scale).
-  void add(const float* w, int64_t rows, int64_t k, int64_t group, const QuantisedRows& stored, bool bf16_zeros);
+  // 4-bit rows.
+  void add(const float* w, int64_t rows, int64_t k, int64_t group, const QuantisedRows& stored);
   void add_int8(const float* w, int64_t rows, int64_t k, int64_t group, const int8_t* codes, const float* scales);
   // bf16, where values below 2^-56 in magnitude become 0.
   void add_bf16(const float* w, int64_t rows, int64_t k);

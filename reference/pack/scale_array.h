@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "omni/omni.h"
+#include "reference/pack/quantiser.h"
 
 namespace ref {
 
@@ -15,12 +16,11 @@ class ScaleArray {
  public:
   explicit ScaleArray(const omni_layout& layout);
 
-  // Rows [n0, n0 + rows) of tg4 or w4s: scales and zero points [rows][groups]. A bf16 array rounds; the plan has seen to it that it
-  // need not, save for zeros where that was asked for.
-  void store(int64_t n0, int64_t rows, const float* scales, const uint8_t* zeros);
+  // Rows [n0, n0 + rows) of tg4 or w4s, [rows][groups]. Throws Error for a number that a bf16 array cannot hold: the plan has to
+  // see to it that there is none.
+  void store(int64_t n0, int64_t rows, const QuantisedRows& quantised);
   // Of w8s.
   void store(int64_t n0, int64_t rows, const float* scales);
-  // What row n and group g will be multiplied and shifted with.
   std::span<const std::byte> bytes() const { return bytes_; }
   // Without and with the zero points that follow the scales of w4s.
   size_t scale_bytes() const { return scale_bytes_; }

@@ -53,7 +53,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--calibrate", options.calibrate, "Weight errors by what the layers see when the model reads the text FILE")
       ->type_name("FILE");
   app.add_option("--scales", options.scales,
-                 "Scale arrays of w4a16: auto (bf16 where that is exact, else fp32), bf16 (zeros are rounded), fp32")
+                 "Scale arrays of w4a16: auto (bf16 where that is exact, else fp32), bf16 (zeros of nearest are rounded), fp32")
       ->check(CLI::IsMember({"auto", "bf16", "fp32"}));
   app.add_flag("--report{-}", options.report,
                "A table of layout, size, error and time of each tensor; --report=FILE writes it as JSON");
