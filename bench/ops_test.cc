@@ -112,6 +112,7 @@ Case small_case(const Op& op) {
 TEST(Ops, EveryOneAcceptsOursAndSeesAChangedByte) {
   const Pool pool(2);
   for (const Op& op : all_ops()) {
+    if (op.only_workers) continue;
     for (const std::string& variant : op.variants.empty() ? std::vector<std::string>{""} : op.variants) {
       SCOPED_TRACE(op.name + " " + variant);
       Case c = small_case(op);
@@ -144,6 +145,7 @@ TEST(Ops, EveryOneAcceptsOursAndSeesAChangedByte) {
 TEST(Ops, EveryOneWritesOperandsForWorkers) {
   const Pool pool(1);
   for (const Op& op : all_ops()) {
+    if (op.only_workers) continue;
     Case c = small_case(op);
     if (!op.variants.empty()) c.variant = op.variants.front();
     const auto workload = op.make(c, pool);
@@ -155,6 +157,24 @@ TEST(Ops, EveryOneWritesOperandsForWorkers) {
     });
     EXPECT_GE(files, 1U) << op.name;
   }
+}
+
+// Of a whole model this program has the read limit only.
+TEST(Ops, ModelsHaveNoArmInThisProcess) {
+  const Pool pool(1);
+  Case c;
+  c.op = "model";
+  c.shape = {"small", {16, 1}};
+  const auto workload = op_of(c).make(c, pool);
+  EXPECT_THROW(workload->runner({}), Refused);
+  RunOptions options;
+  std::vector<std::string> notes;
+  const auto arms = make_arms(options, *workload, &notes);
+  ASSERT_EQ(arms.size(), 1U);
+  EXPECT_EQ(arms[0]->info().name, "read");
+  EXPECT_EQ(arms[0]->info().bytes, 1 << 20);
+  ASSERT_EQ(notes.size(), op_of(c).workers.size());
+  EXPECT_NE(notes[0].find("llama-q4_0 was left out"), std::string::npos) << notes[0];
 }
 
 TEST(Workload, RotationTakesTheCopyThatWasUsedLongestAgo) {

@@ -72,6 +72,7 @@ OurChoice tier_choice(Workload& workload, const std::string& tier) {
 /// omni, and every other tier that this machine can run.
 void add_ours(const RunOptions& options, Workload& workload, std::vector<std::unique_ptr<Arm>>& arms,
               std::vector<std::string>* notes) {
+  if (op_of(workload.the_case()).only_workers) return;
   const OurChoice best{"", options.isa};
   arms.push_back(make_our_arm("omni", workload, best));
   if (options.only_chosen) return;

@@ -33,6 +33,7 @@ struct Op {
   std::vector<std::string> peers;     ///< peers inside this process
   std::vector<std::string> limits;    ///< of "read", "peak-fma", "peak-bf16", "peak-vnni"
   std::vector<Peer> workers;          ///< peers outside, asked for with --peers
+  bool only_workers = false;          ///< nothing of ours runs in this process: arms are workers and limits
   std::string bytes_model;            ///< Parts in words
   std::vector<Part> (*parts)(const Case&);
   double (*operations)(const Case&);  ///< of one call; nullptr: none are counted

@@ -10,6 +10,7 @@
 #include "bench/ops/attention.h"
 #include "bench/ops/dense.h"
 #include "bench/ops/integer.h"
+#include "bench/ops/model.h"
 #include "bench/ops/move.h"
 #include "bench/ops/w4a16.h"
 
@@ -262,6 +263,25 @@ std::vector<Op> make_ops() {
                  .parts = dequant_parts,
                  .operations = nullptr,
                  .make = make_dequant});
+  ops.push_back(
+      {.name = "model",
+       .what = "a whole model in a worker: M tokens after `depth` others (M = 1: a step of decoding)",
+       .sizes = {"depth", "megabytes"},
+       .shapes = {{"start", {16, 512}}, {"deep", {4096, 512}}},
+       .variants = {},
+       .most_rows = 8192,
+       .group = "",
+       .cold = true,
+       .registry = {},
+       .weights = {},
+       .peers = {},
+       .limits = {"read"},
+       .workers = {{"llama-q4_0", "llama-q4_0"}, {"llama-q4_k_m", "llama-q4_k_m"}, {"llama-q4_k_m-plain", "llama-q4_k_m-plain"}},
+       .only_workers = true,
+       .bytes_model = "workers: weights and cache, as each says; the read arm: `megabytes`",
+       .parts = model_parts,
+       .operations = nullptr,
+       .make = make_model});
   return ops;
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Any peer by its name, as `--peers "python bench/peers/peer.py"` asks for it: torch-int4, torch-bf16, torch, vllm, vllm-w4a16.
+"""Any peer by its name, as `--peers "python bench/peers/peer.py"` asks for it: torch-int4, torch-bf16, torch, vllm, vllm-w4a16,
+llama-q4_0, llama-q4_k_m, llama-q4_k_m-plain.
 
 A package that is not installed is a refusal, so that a run without it goes on."""
 import importlib
@@ -13,6 +14,9 @@ PEERS = {
     "torch": ("torch_rows", []),
     "vllm": ("vllm_cpu", ["--w4a8"]),
     "vllm-w4a16": ("vllm_cpu", ["--w4a16"]),
+    "llama-q4_0": ("llama_cpp_model", ["--q4_0"]),
+    "llama-q4_k_m": ("llama_cpp_model", ["--q4_k_m"]),
+    "llama-q4_k_m-plain": ("llama_cpp_model", ["--q4_k_m-plain"]),
 }
 
 
@@ -28,10 +32,10 @@ def main():
     module, flags = PEERS[name]
     sys.argv = [sys.argv[0], name] + flags
     try:
-        worker, served = importlib.import_module("worker"), importlib.import_module(module)
+        served = importlib.import_module(module)
     except ImportError as error:
         return refuse(f"not installed here: {error}")
-    return worker.serve(served.make)
+    return served.serve()
 
 
 if __name__ == "__main__":

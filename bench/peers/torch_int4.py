@@ -115,5 +115,9 @@ def make(case):
     return Bf16(case, operands) if "--bf16" in sys.argv else Int4(case, operands)
 
 
-if __name__ == "__main__":
+def serve():
     worker.serve(make)
+
+
+if __name__ == "__main__":
+    serve()

@@ -189,5 +189,9 @@ def make(case):
     return kinds[case["op"]](case)
 
 
-if __name__ == "__main__":
+def serve():
     worker.serve(make)
+
+
+if __name__ == "__main__":
+    serve()

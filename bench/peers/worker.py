@@ -103,35 +103,46 @@ def fastest(forms, *arguments):
     return best[1], best[2]
 
 
-def serve(make):
-    """Answers the harness until it hangs up. `make(case)` returns a Served."""
+def write_raw(result, path):
+    """The elements of a tensor, as they lie in memory."""
     import torch
 
+    whole = {torch.bfloat16: torch.int16, torch.float32: torch.int32}
+    result = result.contiguous()
+    (result.view(whole[result.dtype]) if result.dtype in whole else result).numpy().tofile(path)
+
+
+def answer_all(make, begin_case=lambda case: None):
+    """Answers the harness until it hangs up. `make(case)` returns a Served."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints must not look like an answer
     served = None
+    for line in sys.stdin:
+        word, _, rest = line.strip().partition(" ")
+        try:
+            if word == "case":
+                served = None
+                case = json.loads(rest)
+                begin_case(case)
+                served = make(case)
+                answer = {"ok": True, "detail": served.detail, "compare": served.compare, "bytes": served.bytes}
+            elif word == "output":
+                write_raw(served.output(), rest)
+                answer = {"ok": True, "type": served.output_type}
+            elif word == "run":
+                answer = {"ns": served.run(int(rest))}
+            else:
+                answer = {"error": f"unknown request: {word}"}
+        except Refused as refusal:
+            answer = {"refused": str(refusal)}
+        except Exception as error:  # the harness records it and goes on
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def serve(make):
+    """The same for a peer that runs on PyTorch."""
+    import torch
+
     with torch.inference_mode():
-        for line in sys.stdin:
-            word, _, rest = line.strip().partition(" ")
-            try:
-                if word == "case":
-                    served = None
-                    case = json.loads(rest)
-                    torch.set_num_threads(case["threads"])
-                    served = make(case)
-                    answer = {"ok": True, "detail": served.detail, "compare": served.compare, "bytes": served.bytes}
-                elif word == "output":
-                    result = served.output().contiguous()
-                    whole = {torch.bfloat16: torch.int16, torch.float32: torch.int32}
-                    integers = result.view(whole[result.dtype]) if result.dtype in whole else result
-                    integers.numpy().tofile(rest)
-                    answer = {"ok": True, "type": served.output_type}
-                elif word == "run":
-                    answer = {"ns": served.run(int(rest))}
-                else:
-                    answer = {"error": f"unknown request: {word}"}
-            except Refused as refusal:
-                answer = {"refused": str(refusal)}
-            except Exception as error:  # the harness records it and goes on
-                answer = {"error": f"{type(error).__name__}: {error}"}
-            print(json.dumps(answer), file=answers, flush=True)
+        answer_all(make, lambda case: torch.set_num_threads(case["threads"]))

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole model, which other programs run: this one measures them interleaved, beside what memory can deliver.
+#ifndef OMNI_BENCH_OPS_MODEL_H
+#define OMNI_BENCH_OPS_MODEL_H
+
+#include "bench/ops/op.h"
+
+namespace omnibench {
+
+std::vector<Part> model_parts(const Case& c);
+std::unique_ptr<Workload> make_model(const Case& c, const Pool& pool);
+
+}  // namespace omnibench
+#endif

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// omni-model-worker: a packed Spark model as an arm of `omni-bench --op model` (docs/workers.md, docs/end-to-end-speed.md).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "reference/core/error.h"
+#include "reference/pack/packer.h"
+#include "reference/spark/decoder.h"
+
+namespace {
+
+using nlohmann::json;
+
+struct Settings {
+  std::string model, memory = "mapped", norm = "fused", head_rows = "int8", kv = "bf16";
+  int64_t chunk = 512;
+  uint32_t threads = 0;  // 0: those of the case
+};
+
+void check(omni_status status) {
+  if (status != OMNI_OK) throw ref::Error(omni_last_error());
+}
+
+// A pool of the library with the number of threads that the harness asks for.
+class Pool {
+ public:
+  explicit Pool(uint32_t threads) {
+    check(omni_pool_create(threads, &pool_));
+    parallel_.size = sizeof parallel_;
+    check(omni_pool_parallel(pool_, &parallel_));
+  }
+  ~Pool() { omni_pool_destroy(pool_); }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  const omni_parallel* parallel() const { return &parallel_; }
+
+ private:
+  omni_pool* pool_ = nullptr;
+  omni_parallel parallel_{};
+};
+
+omni_dtype cache_type(const std::string& name) {
+  if (name == "f32") return OMNI_DTYPE_F32;
+  return name == "int8" ? OMNI_DTYPE_S8 : OMNI_DTYPE_BF16;
+}
+
+// `m` tokens after `depth` others.
+class Served {
+ public:
+  Served(const Settings& settings, const json& question)
+      : m_(question.at("m")),
+        depth_(question.at("depth")),
+        pool_(settings.threads > 0 ? settings.threads : question.at("threads").get<uint32_t>()) {
+    if (question.at("op") != "model") throw ref::Error("serves --op model");
+    const auto memory = settings.memory == "huge" ? ref::WeightsMemory::kHuge : ref::WeightsMemory::kMapped;
+    const auto weights = ref::load_packed(settings.model, memory, pool_.parallel());
+    ref::spark::DecoderOptions options;
+    options.context = depth_ + std::max<int64_t>(m_, 1) + kDrift;
+    options.chunk = settings.chunk;
+    options.cache = cache_type(settings.kv);
+    options.fused_norm = settings.norm == "fused";
+    options.int8_head_rows = settings.head_rows == "int8";
+    options.parallel = pool_.parallel();
+    decoder_.emplace(weights, options);
+    logits_.resize(static_cast<size_t>(decoder_->config().vocabulary));
+    detail_ = fmt::format("{}, {} weights, {} norm, {} head rows, {} cache, chunk {}", settings.model, settings.memory,
+                          settings.norm, settings.head_rows, settings.kv, settings.chunk);
+    append(depth_, ref::spark::Rows::kNone);
+  }
+
+  json answer() const {
+    const double bytes = m_ == 1 ? static_cast<double>(decoder_->weight_bytes_per_token() + decoder_->cache_bytes_at(depth_)) : 0.0;
+    return {{"ok", true}, {"detail", detail_}, {"compare", "none"}, {"bytes", bytes}};
+  }
+
+  // Decoding goes on for some hundred tokens before it begins again at `depth`.
+  double run(int64_t calls) {
+    if (m_ > 1 || decoder_->position() + calls + 1 > depth_ + kDrift) rewind();
+    append(1, ref::spark::Rows::kLast);  // untimed: wakes the threads
+    std::chrono::nanoseconds spent{0};
+    for (int64_t i = 0; i < calls; ++i) {
+      if (m_ > 1) rewind();
+      const auto from = std::chrono::steady_clock::now();
+      append(m_, ref::spark::Rows::kLast);
+      spent += std::chrono::steady_clock::now() - from;
+    }
+    return static_cast<double>(spent.count());
+  }
+
+ private:
+  static constexpr int64_t kDrift = 512;
+
+  void append(int64_t count, ref::spark::Rows rows) {
+    ids_.clear();
+    const int64_t vocabulary = decoder_->config().vocabulary;
+    for (int64_t i = 0; i < count; ++i) {
+      ids_.push_back(static_cast<int32_t>((7919 * (decoder_->position() + i) + 13) % vocabulary));
+    }
+    decoder_->forward(ids_, rows, rows == ref::spark::Rows::kLast ? std::span<float>(logits_) : std::span<float>());
+  }
+
+  // A window may have dropped what `depth` needs: then the sequence is made again.
+  void rewind() {
+    try {
+      decoder_->rewind(depth_);
+    } catch (const ref::Error&) {
+      decoder_->reset();
+      append(depth_, ref::spark::Rows::kNone);
+    }
+  }
+
+  int64_t m_, depth_;
+  Pool pool_;
+  std::optional<ref::spark::Decoder> decoder_;
+  std::vector<int32_t> ids_;
+  std::vector<float> logits_;
+  std::string detail_;
+};
+
+json answer(const std::string& line, const Settings& settings, std::unique_ptr<Served>& served) {
+  const size_t space = std::min(line.find(' '), line.size());
+  const std::string word = line.substr(0, space);
+  const std::string rest = space < line.size() ? line.substr(space + 1) : "";
+  if (word == "case") {
+    served.reset();
+    served = std::make_unique<Served>(settings, json::parse(rest));
+    return served->answer();
+  }
+  if (served == nullptr) throw ref::Error("no case yet");
+  if (word == "run") return {{"ns", served->run(std::stoll(rest))}};
+  throw ref::Error("unknown request: " + word);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"omni-model-worker: a packed model as an arm of omni-bench --op model"};
+  Settings settings;
+  app.add_option("MODEL", settings.model, "a packed directory")->required();
+  app.add_option("--weights-memory", settings.memory)->check(CLI::IsMember({"mapped", "huge"}));
+  app.add_option("--norm", settings.norm)->check(CLI::IsMember({"fused", "separate"}));
+  app.add_option("--head-rows", settings.head_rows)->check(CLI::IsMember({"int8", "bf16"}));
+  app.add_option("--kv", settings.kv)->check(CLI::IsMember({"bf16", "f32", "int8"}));
+  app.add_option("--chunk", settings.chunk)->check(CLI::Range(1, 1 << 20));
+  app.add_option("--threads", settings.threads, "instead of those of the case")->check(CLI::Range(1, 256));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  std::unique_ptr<Served> served;
+  for (std::string line; std::getline(std::cin, line);) {
+    json reply;
+    try {
+      reply = answer(line, settings, served);
+    } catch (const std::exception& error) {
+      reply = {{"error", error.what()}};
+    }
+    std::cout << reply.dump() << std::endl;
+  }
+  return 0;
+}
