@@ -19,7 +19,7 @@ CHUNK = 512
 
 
 def quiet(level, message, data):
-    if level >= 4:  # an error
+    if level == 4:  # an error
         sys.stderr.buffer.write(message)
 
 
