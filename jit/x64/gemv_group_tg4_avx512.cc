@@ -192,16 +192,12 @@ void GemvGroupTg4Avx512::fold_group() {
   cmp(slot(kSecondNow), 0);
   cmovne(reg_tmp, reg_tmp2);
   add(reg_tmp, reg_scales);
-  const Xbyak::Zmm scale = code(4), zero = code(5), tmp = code(6), sum = code(7);
+  const Xbyak::Zmm scale = w(0), zero = w(1), tmp = w(2), sum = w(3);
   vbroadcastss(sum, ptr[reg_sums]);
   for (int half = 0; half < 2; ++half) {
-    for (int i = 0; i < 2; ++i) {
-      const int offset = (half * 2 + i) * kLanes * 2 * scale_bytes();
-      vmovdqu32(code(i) | k_channels(half * 2 + i) | T_z, ptr[reg_scales + offset]);
-      vmovdqu32(code(2 + i) | k_channels(half * 2 + i) | T_z, ptr[reg_tmp + offset]);
-    }
+    load_half_scales(half);
     for (int byte = 0; byte < 4; ++byte) {
-      load_permuted_scales(byte, scale, zero, tmp);
+      permute_scales(byte, scale, zero, tmp);
       vfmadd231ps(c(half, byte), scale, d(half, byte));
       vfmadd231ps(c(half, byte), zero, sum);
       vpxord(d(half, byte), d(half, byte), d(half, byte));
@@ -213,17 +209,52 @@ void GemvGroupTg4Avx512::fold_group() {
   prefetch_scales(0, 2);  // of the next group: only the first pair of a portion has not asked for them before
 }
 
-// From code(0..1), the (scale, zero) dwords of 32 channels of block A, and code(2..3), those of block B.
-void GemvGroupTg4Avx512::load_permuted_scales(int byte, const Xbyak::Zmm& scale, const Xbyak::Zmm& zero, const Xbyak::Zmm& tmp) {
+// Scales and zeros of 32 channels of both blocks, block A's at reg_scales, B's at reg_tmp. bf16: code(0..1) are the (scale, zero)
+// dwords of block A, code(2..3) those of block B. fp32: code(0..1) are the scales of block A and code(2..3) its zeros,
+// code(4..7) the same of block B. Takes w(0).
+void GemvGroupTg4Avx512::load_half_scales(int half) {
+  for (int block = 0; block < 2; ++block) {
+    const Xbyak::Reg64& base = block == 0 ? reg_scales : reg_tmp;
+    for (int i = 0; i < 2; ++i) {
+      const int offset = (half * 2 + i) * kLanes * 2 * scale_bytes();
+      const Xbyak::Opmask& channels = k_channels(half * 2 + i);
+      if (config_.scale_type == OMNI_DTYPE_BF16) {
+        vmovdqu32(code(2 * block + i) | channels | T_z, ptr[base + offset]);
+        continue;
+      }
+      const Xbyak::Zmm first = code(4 * block + i), second = code(4 * block + 2 + i), scales = w(0);
+      kshiftrw(k_tmp, channels, 8);
+      vmovdqu64(first | channels | T_z, ptr[base + offset]);
+      vmovdqu64(second | k_tmp | T_z, ptr[base + offset + 64]);
+      vmovdqa32(scales, ptr[pool(every_second_from(0))]);
+      vpermi2ps(scales, first, second);
+      vmovdqa32(zmm_x, ptr[pool(every_second_from(1))]);
+      vpermi2ps(zmm_x, first, second);
+      vmovaps(first, scales);
+      vmovaps(second, zmm_x);
+    }
+  }
+}
+
+// Of the channels whose codes are in byte `byte` of each dword.
+void GemvGroupTg4Avx512::permute_scales(int byte, const Xbyak::Zmm& scale, const Xbyak::Zmm& zero, const Xbyak::Zmm& tmp) {
   std::array<uint32_t, 16> index{};
   for (uint32_t lane = 0; lane < index.size(); ++lane) index[lane] = 4 * (lane % 8) + static_cast<uint32_t>(byte);
-  vmovdqa32(zero, ptr[pool(index)]);
-  vmovdqa32(tmp, zero);
-  vpermi2d(zero, code(0), code(1));
-  vpermi2d(tmp, code(2), code(3));
-  vmovdqa32(zero | k_second, tmp);
-  vpslld(scale, zero, 16);
-  vpandd(zero, zero, ptr_b[pool_word(0xFFFF0000)]);
+  const auto gather = [&](const Xbyak::Zmm& out, int of_a, int of_b) {
+    vmovdqa32(out, ptr[pool(index)]);
+    vmovdqa32(tmp, out);
+    vpermi2d(out, code(of_a), code(of_a + 1));
+    vpermi2d(tmp, code(of_b), code(of_b + 1));
+    vmovdqa32(out | k_second, tmp);
+  };
+  if (config_.scale_type == OMNI_DTYPE_BF16) {
+    gather(zero, 0, 2);
+    vpslld(scale, zero, 16);
+    vpandd(zero, zero, ptr_b[pool_word(0xFFFF0000)]);
+  } else {
+    gather(scale, 0, 4);
+    gather(zero, 2, 6);
+  }
 }
 
 void GemvGroupTg4Avx512::finish_pair() {

@@ -12,12 +12,6 @@ std::array<float, 16> codes_minus_8() {
   return table;
 }
 
-std::array<uint32_t, 16> every_second_from(uint32_t first) {
-  std::array<uint32_t, 16> index{};
-  for (uint32_t i = 0; i < 16; ++i) index[i] = 2 * i + first;
-  return index;
-}
-
 // Dword lane c of the result: (byte of the even input, twice), (byte of the odd input, twice), for channel first + c. VPERMW reads
 // five index bits, so the upper copy of the byte never matters and the table repeats after 16 entries.
 std::array<uint8_t, 64> pair_index(int first_byte, int row_bytes, int channels_per_byte) {
@@ -39,6 +33,12 @@ std::array<uint16_t, 32> bf16_codes_minus_8() {
 }
 
 }  // namespace
+
+std::array<uint32_t, 16> LinearTg4Avx512::every_second_from(uint32_t first) {
+  std::array<uint32_t, 16> index{};
+  for (uint32_t i = 0; i < 16; ++i) index[i] = 2 * i + first;
+  return index;
+}
 
 void LinearTg4Avx512::load_channel_masks() {
   StoreAvx512::load_channel_masks(ptr[reg_args + offsetof(LinearTile, channels)], vectors());

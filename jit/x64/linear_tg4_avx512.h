@@ -21,6 +21,9 @@ class LinearTg4Avx512 : public StoreAvx512<LinearTg4> {
   const Xbyak::Zmm zmm_x = Xbyak::Zmm(28);
   const Xbyak::Zmm zmm_table = Xbyak::Zmm(29);  // q -> q - 8, fp32 [16] or bf16 [32]
 
+  // VPERMI2PS index: dwords first, first + 2, ... of two registers.
+  static std::array<uint32_t, 16> every_second_from(uint32_t first);
+
   void load_channel_masks();
   void load_fp32_table();
   // w(i) = fp32 (q - 8) of input `input` after reg_codes, 16 channels each.
