@@ -9,9 +9,10 @@
 #include "reference/core/error.h"
 #include "reference/core/parallel.h"
 #include "reference/pack/dense_product.h"
+#include "reference/pack/lane_math.h"
 #include "reference/pack/quantiser.h"
 #include "reference/pack/scale_search.h"
-#include "reference/pack/vector_clones.h"
+#include "reference/pack/store_scale.h"
 #include "reference/pack/weight_check.h"
 
 namespace ref {
@@ -19,11 +20,6 @@ namespace {
 
 // Inputs between products with all errors so far, where one scale spans more.
 constexpr int64_t kBlock = 128;
-
-// y += factor * x.
-REF_VECTOR_CLONES void accumulate(const float* x, float factor, int64_t count, float* y) {
-  for (int64_t i = 0; i < count; ++i) y[i] += factor * x[i];
-}
 
 // The triangle of some inputs: row i holds T_ji for j > i, and 1 / T_ii and T_ii^2 apart.
 struct Triangle {
@@ -59,7 +55,7 @@ class GptqRows {
         out_(out),
         parallel_(parallel),
         errors_(static_cast<size_t>(rows * k)),
-        scales_(static_cast<size_t>(rows)) {}
+        scales_(static_cast<size_t>(batches())) {}
 
   void run() {
     // Scales of long groups are found in the weights as they are: their errors are still to come.
@@ -76,70 +72,88 @@ class GptqRows {
   }
 
  private:
+  int64_t batches() const { return (rows_ + kLanes - 1) / kLanes; }
+  int64_t rows_of(int64_t batch) const { return std::min(kLanes, rows_ - batch * kLanes); }
+
   void find_plain_scales(int64_t begin, int64_t end) {
     std::vector<float> square;
     for (int64_t j = begin; j < end; ++j) {
       const float pivot = inputs_.factor()[static_cast<size_t>(j * k_ + j)];
       square.push_back(pivot * pivot);
     }
-    parallel_for(parallel_, rows_, [&](int64_t row) { find_scale(row, begin, w_ + row * ld_ + begin, square, end - begin); });
+    parallel_for(parallel_, batches(), [&](int64_t batch) {
+      thread_local GroupBatch weights;
+      weights.resize(end - begin);
+      weights.load(w_ + batch * kLanes * ld_ + begin, rows_of(batch), ld_);
+      find_scales(batch, begin, square, &weights);
+    });
   }
 
-  void find_scale(int64_t row, int64_t begin, const float* w, const std::vector<float>& importance, int64_t count) {
-    thread_local WeightGroup weights;
-    weights.assign(w, importance.data(), count);
-    const GroupScale scale = search_scale(weights, zeros_);
-    scales_[static_cast<size_t>(row)] = scale;
-    const int64_t at = row * groups_ + begin / group_;
-    out_.scales[at] = scale.scale;
-    if (out_.offsets != nullptr) {
-      out_.offsets[at] = scale.offset;
-    } else {
-      out_.zeros[at] = static_cast<uint8_t>(scale.zero);
+  void find_scales(int64_t batch, int64_t begin, const std::vector<float>& importance, GroupBatch* weights) {
+    GroupScales& scales = scales_[static_cast<size_t>(batch)];
+    weights->set_importance(importance.data());
+    search_scales(*weights, zeros_, &scales);
+    for (int64_t lane = 0; lane < rows_of(batch); ++lane) {
+      store_scale(scales, lane, (batch * kLanes + lane) * groups_ + begin / group_, out_);
     }
   }
 
   // Inputs [begin, end), all of the group that begins at `group_begin`.
-  void run_block(int64_t begin, int64_t end, int64_t group_begin, bool find_scales) {
+  void run_block(int64_t begin, int64_t end, int64_t group_begin, bool find) {
     const int64_t count = end - begin;
     const Triangle triangle(inputs_, begin, count);
+    // Row j of T times the errors so far, for each row of weights.
     std::vector<float> carried(static_cast<size_t>(rows_ * count));
     if (begin > 0) {
       const MatrixView errors{errors_.data(), rows_, k_}, factor{inputs_.factor().data() + begin * k_, count, k_};
       add_product(errors, factor, begin, carried.data(), count, parallel_);
     }
-    parallel_for(parallel_, rows_, [&](int64_t row) {
-      float* left = carried.data() + row * count;
-      if (find_scales) find_scale(row, group_begin, shifted(row, triangle, left), triangle.square, count);
-      quantise(row, triangle, left);
+    parallel_for(parallel_, batches(), [&](int64_t batch) {
+      thread_local GroupBatch weights, left, targets;
+      for (GroupBatch* each : {&weights, &left, &targets}) each->resize(count);
+      weights.load(w_ + batch * kLanes * ld_ + begin, rows_of(batch), ld_);
+      if (find) {
+        left.load(carried.data() + batch * kLanes * count, rows_of(batch), count);
+        shift(weights, triangle, &left, &targets);
+        find_scales(batch, group_begin, triangle.square, &targets);
+      }
+      left.load(carried.data() + batch * kLanes * count, rows_of(batch), count);
+      quantise(batch, weights, triangle, &left);
     });
   }
 
   // The weights that would make up for the errors so far, if they needed no codes.
-  const float* shifted(int64_t row, const Triangle& triangle, const float* carried) const {
-    thread_local std::vector<float> left, w;
+  static void shift(const GroupBatch& weights, const Triangle& triangle, GroupBatch* left, GroupBatch* shifted) {
     const int64_t count = triangle.count;
-    left.assign(carried, carried + count);
-    w.resize(left.size());
     for (int64_t j = 0; j < count; ++j) {
-      const float e = -left[static_cast<size_t>(j)] * triangle.inverse[static_cast<size_t>(j)];
-      w[static_cast<size_t>(j)] = w_[row * ld_ + triangle.begin + j] - e;
-      accumulate(triangle.later.data() + j * count + j + 1, e, count - j - 1, left.data() + j + 1);
+      alignas(64) float e[kLanes];
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        const int64_t at = j * kLanes + lane;
+        e[lane] = -left->w()[at] * triangle.inverse[static_cast<size_t>(j)];
+        shifted->w()[at] = weights.w()[at] - e[lane];
+      }
+      add_outer(triangle.later.data() + j * count + j + 1, e, count - j - 1, left->w() + (j + 1) * kLanes);
     }
-    return w.data();
   }
 
-  void quantise(int64_t row, const Triangle& triangle, float* left) {
-    const GroupScale scale = scales_[static_cast<size_t>(row)];
+  void quantise(int64_t batch, const GroupBatch& weights, const Triangle& triangle, GroupBatch* left) {
+    const GroupScales& scales = scales_[static_cast<size_t>(batch)];
     const int64_t count = triangle.count;
-    uint8_t* codes = out_.codes + row * k_ + triangle.begin;
-    float* errors = errors_.data() + row * k_ + triangle.begin;
     for (int64_t j = 0; j < count; ++j) {
-      const float w = w_[row * ld_ + triangle.begin + j];
-      const float target = w + left[j] * triangle.inverse[static_cast<size_t>(j)];
-      codes_of(&target, 1, scale, zeros_, codes + j);
-      errors[j] = w - value_of(codes[j], scale, zeros_);
-      accumulate(triangle.later.data() + j * count + j + 1, errors[j], count - j - 1, left + j + 1);
+      alignas(64) float target[kLanes], e[kLanes];
+      uint8_t codes[kLanes];
+      const float* w = weights.w() + j * kLanes;
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        target[lane] = w[lane] + left->w()[j * kLanes + lane] * triangle.inverse[static_cast<size_t>(j)];
+      }
+      nearest_codes(target, 1, scales, zeros_, codes);
+      code_residuals(w, codes, 1, scales, zeros_, e);
+      add_outer(triangle.later.data() + j * count + j + 1, e, count - j - 1, left->w() + (j + 1) * kLanes);
+      for (int64_t lane = 0; lane < rows_of(batch); ++lane) {
+        const int64_t at = (batch * kLanes + lane) * k_ + triangle.begin + j;
+        out_.codes[at] = codes[lane];
+        errors_[static_cast<size_t>(at)] = e[lane];
+      }
     }
   }
 
@@ -149,8 +163,8 @@ class GptqRows {
   const InputMoments& inputs_;
   const QuantisedRows& out_;
   const omni_parallel* parallel_;
-  std::vector<float> errors_;  // w - w', of inputs so far
-  std::vector<GroupScale> scales_;
+  std::vector<float> errors_;        // w - w', of inputs so far
+  std::vector<GroupScales> scales_;  // of the group at hand, by batch
 };
 
 }  // namespace

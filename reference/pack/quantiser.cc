@@ -9,7 +9,9 @@
 #include "reference/core/error.h"
 #include "reference/core/half.h"
 #include "reference/core/parallel.h"
+#include "reference/pack/lane_math.h"
 #include "reference/pack/scale_search.h"
+#include "reference/pack/store_scale.h"
 #include "reference/pack/weight_check.h"
 
 namespace ref {
@@ -33,39 +35,44 @@ class RowQuantiser {
     if (inputs != nullptr && group <= InputMoments::kBlock) copy_moments();
   }
 
-  void run(const float* w, int64_t row) const {
+  // Rows [row, row + rows), up to kLanes of them; `w` is the first.
+  void run(const float* w, int64_t ld, int64_t row, int64_t rows) const {
+    thread_local GroupBatch batch;
+    thread_local std::vector<uint8_t> codes;
     for (int64_t g = 0; g < groups_; ++g) {
-      const int64_t begin = g * group_, count = std::min(group_, k_ - begin), at = row * groups_ + g;
-      const GroupScale scale = scale_of(w + begin, g, count);
-      codes_of(w + begin, count, scale, zeros_, out_.codes + row * k_ + begin);
-      out_.scales[at] = scale.scale;
-      if (out_.offsets != nullptr) {
-        out_.offsets[at] = scale.offset;
-      } else {
-        out_.zeros[at] = static_cast<uint8_t>(scale.zero);
+      const int64_t begin = g * group_, count = std::min(group_, k_ - begin);
+      batch.resize(count);
+      batch.load(w + begin, rows, ld);
+      GroupScales scales;
+      find_scales(&batch, g, &scales);
+      codes.resize(static_cast<size_t>(count * kLanes));
+      nearest_codes(batch.w(), count, scales, zeros_, codes.data());
+      for (int64_t lane = 0; lane < rows; ++lane) {
+        for (int64_t i = 0; i < count; ++i)
+          out_.codes[(row + lane) * k_ + begin + i] = codes[static_cast<size_t>(i * kLanes + lane)];
+        store_scale(scales, lane, (row + lane) * groups_ + g, out_);
       }
     }
   }
 
  private:
-  GroupScale scale_of(const float* w, int64_t g, int64_t count) const {
-    if (quantiser_ == Quantiser::kNearest) return nearest_scale(w, count, zeros_);
-    thread_local WeightGroup weights;
-    weights.assign(w, inputs_ == nullptr ? nullptr : inputs_->diagonal().data() + g * group_, count);
-    if (!moments_.empty()) weights.set_moments(moments_.data() + g * group_ * pitch_);
-    return search_scale(weights, zeros_);
+  void find_scales(GroupBatch* batch, int64_t g, GroupScales* scales) const {
+    if (quantiser_ == Quantiser::kNearest) return nearest_scales(*batch, zeros_, scales);
+    batch->set_importance(inputs_ == nullptr ? nullptr : inputs_->diagonal().data() + g * group_);
+    if (!moments_.empty()) batch->set_moments(moments_.data() + g * group_ * group_, group_);
+    search_scales(*batch, zeros_, scales);
   }
 
   // Each group's in rows of its own, as the search reads them for every row of the matrix.
   void copy_moments() {
-    moments_.resize(static_cast<size_t>(groups_ * group_ * pitch_));
+    moments_.resize(static_cast<size_t>(groups_ * group_ * group_));
     for (int64_t g = 0; g < groups_; ++g) {
       const int64_t count = std::min(group_, k_ - g * group_);
-      inputs_->copy_block(g * group_, count, WeightGroup::padded(count), moments_.data() + g * group_ * pitch_);
+      inputs_->copy_block(g * group_, count, group_, moments_.data() + g * group_ * group_);
     }
   }
 
-  int64_t k_, group_, groups_, pitch_ = WeightGroup::padded(group_);
+  int64_t k_, group_, groups_;
   Quantiser quantiser_;
   Zeros zeros_;
   const InputMoments* inputs_;
@@ -82,7 +89,10 @@ void quantise_rows(const float* w, int64_t rows, int64_t k, int64_t ld, int64_t 
   }
   check_weights(w, rows, k, ld, parallel);
   const RowQuantiser quantise(k, group_size(group, k), symmetric, quantiser, inputs, out);
-  parallel_for(parallel, rows, [&](int64_t row) { quantise.run(w + row * ld, row); });
+  parallel_for(parallel, (rows + kLanes - 1) / kLanes, [&](int64_t batch) {
+    const int64_t row = batch * kLanes;
+    quantise.run(w + row * ld, ld, row, std::min(kLanes, rows - row));
+  });
 }
 
 void quantise_rows_s8(const float* w, int64_t rows, int64_t k, int64_t ld, int64_t group, bool bf16_scales, int8_t* codes,

@@ -1,305 +1,263 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/pack/scale_search.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
-#include "reference/core/half.h"
-#include "reference/pack/vector_clones.h"
+#include "reference/pack/lane_math.h"
 
 namespace ref {
 namespace {
-
-constexpr int64_t kLanes = WeightGroup::kLanes;
 
 // Scales below this, which fp16 holds with fewer bits, become 2^-14: as the goldens have it.
 constexpr float kLeastNearestScale = 6.2e-5F, kNearestScaleOfNothing = 1.0F / 16384;
 // The least magnitude that a search may choose: its products with codes stay normal numbers.
 constexpr float kLeastScale = 0x1p-100F;
 
-// Adding and taking away 1.5 * 2^23 rounds to an integer, ties to even, in vectors of any machine.
-constexpr float kRound = 12582912.0F;
+constexpr int kSteps = 26, kOffsetSteps = 18, kOffsetRounds = 2, kRounds = 4;
+// Of the scale that spans the whole range: clipping the extremes pays, and so may a little slack.
+constexpr float kFirst = 0.6F, kOffsetFirst = 0.7F, kStep = 0.02F;
+// Few of a group's moments count, so that candidates of about the same plain error differ much by them.
+constexpr int kKept = 8;
+constexpr int kMostCandidates = 1 + 3 * kSteps + kRounds;
+static_assert(kMostCandidates >= 1 + kOffsetSteps * (1 + kOffsetRounds) + kRounds);
 
-float to_bf16(float value) { return widen_bf16(round_bf16(value)); }
-
-// The tree keeps the order of additions fixed, so every build has the same sums.
-inline float sum(float (&lanes)[kLanes]) {
-  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-    for (int64_t i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  }
-  return lanes[0];
-}
-
-// Code - 8 of w. Products with 1 / scale differ from quotients in ties at most: good enough to compare scales by.
-inline float quick_code(float w, float inverse, float offset) {
-  float q = (w - offset) * inverse;
-  q = q < -8.0F ? -8.0F : q;
-  q = q > 7.0F ? 7.0F : q;
-  return (q + kRound) - kRound;
-}
-
-REF_VECTOR_CLONES float quick_error(const float* w, const float* importance, int64_t padded, float scale, float offset) {
-  const float inverse = 1 / scale;
-  float lanes[kLanes] = {};
-  for (int64_t i = 0; i < padded; i += kLanes) {
-    for (int64_t j = 0; j < kLanes; ++j) {
-      const float d = (w[i + j] - offset) - quick_code(w[i + j], inverse, offset) * scale;
-      lanes[j] += importance[i + j] * (d * d);
-    }
-  }
-  return sum(lanes);
-}
-
-// Weighted sums over a group and its codes: what the best scale for these codes follows from.
-struct Sums {
-  float q, qq, qw;
+struct Range {
+  float low[kLanes], high[kLanes];
 };
-REF_VECTOR_CLONES Sums code_sums(const float* w, const float* importance, int64_t padded, float scale, float offset) {
-  const float inverse = 1 / scale;
-  float q1[kLanes] = {}, q2[kLanes] = {}, qw[kLanes] = {};
-  for (int64_t i = 0; i < padded; i += kLanes) {
+Range range_of(const GroupBatch& batch) {
+  Range range;
+  for (int64_t j = 0; j < kLanes; ++j) range.low[j] = range.high[j] = batch.w()[j];
+  for (int64_t i = 1; i < batch.count(); ++i) {
     for (int64_t j = 0; j < kLanes; ++j) {
-      const float q = quick_code(w[i + j], inverse, offset), weighted = importance[i + j] * q;
-      q1[j] += weighted;
-      q2[j] += weighted * q;
-      qw[j] += weighted * w[i + j];
+      const float w = batch.w()[i * kLanes + j];
+      range.low[j] = w < range.low[j] ? w : range.low[j];
+      range.high[j] = w > range.high[j] ? w : range.high[j];
     }
   }
-  return {sum(q1), sum(q2), sum(qw)};
+  return range;
 }
 
-REF_VECTOR_CLONES void residuals(const float* w, int64_t padded, float scale, float offset, float* out) {
-  const float inverse = 1 / scale;
-  for (int64_t i = 0; i < padded; ++i) out[i] = (w[i] - offset) - quick_code(w[i], inverse, offset) * scale;
+void set_point(GroupScales* at, int64_t lane, float scale, float zero) {
+  at->scale[lane] = nearest_bf16(scale);
+  at->zero[lane] = zero;
+  at->offset[lane] = (8 - zero) * at->scale[lane];
+}
+void set_offset(GroupScales* at, int64_t lane, float scale, float offset) {
+  at->scale[lane] = nearest_bf16(scale);
+  at->zero[lane] = 8;
+  at->offset[lane] = nearest_bf16(offset);
 }
 
-// e^T M e.
-REF_VECTOR_CLONES float quadratic(const float* moments, const float* e, int64_t count, int64_t padded) {
-  float lanes[kLanes] = {};
-  for (int64_t i = 0; i < count; ++i) {
-    const float* row = moments + i * padded;
-    const float factor = e[i];
-    for (int64_t k = 0; k < padded; k += kLanes) {
-      for (int64_t j = 0; j < kLanes; ++j) lanes[j] += factor * (row[k + j] * e[k + j]);
-    }
-  }
-  return sum(lanes);
+bool is_valid(const GroupScales& at, int64_t lane) {
+  return std::fabs(at.scale[lane]) >= kLeastScale && std::fabs(at.scale[lane]) < std::numeric_limits<float>::infinity() &&
+         at.zero[lane] >= 0 && at.zero[lane] <= 15;
 }
 
-// The candidates of least error so far.
+void copy_lane(const GroupScales& from, int64_t lane, GroupScales* to) {
+  to->scale[lane] = from.scale[lane];
+  to->offset[lane] = from.offset[lane];
+  to->zero[lane] = from.zero[lane];
+}
+
 class Search {
  public:
-  Search(const WeightGroup& group, Zeros zeros) : group_(group), zeros_(zeros) {
-    for (int64_t i = 0; i < group.padded(); ++i) {
-      total_ += static_cast<double>(group.importance()[i]);
-      total_w_ += static_cast<double>(group.importance()[i]) * static_cast<double>(group.w()[i]);
+  Search(const GroupBatch& batch, Zeros zeros) : batch_(batch), zeros_(zeros), range_(range_of(batch)) {
+    for (int64_t i = 0; i < batch.count(); ++i) {
+      const double weight = batch.importance()[i];
+      total_ += weight;
+      for (int64_t j = 0; j < kLanes; ++j) total_w_[j] += weight * static_cast<double>(batch.w()[i * kLanes + j]);
     }
-    const auto [low, high] = std::minmax_element(group.w(), group.w() + group.size());
-    low_ = *low;
-    high_ = *high;
   }
 
-  GroupScale run() {
-    const GroupScale nearest = nearest_scale(group_.w(), group_.size(), zeros_);
+  void run(GroupScales* out) {
+    GroupScales nearest;
+    nearest_scales(batch_, zeros_, &nearest);
     offer(nearest);
     switch (zeros_) {
       case Zeros::kNone:
-        search_scales();
+        try_signs();
         break;
       case Zeros::kPoints:
-        search_points();
+        try_points();
         break;
       case Zeros::kOffsets:
-        search_offsets();
+        try_offsets();
         break;
     }
-    refine();
-    const GroupScale best = choose();
-    // Ties and roundings of the quick sums apart, the promise is on the codes that are stored.
-    return group_error(group_, best, zeros_) <= group_error(group_, nearest, zeros_) ? best : nearest;
+    for (int round = 0; round < kRounds; ++round) {
+      GroupScales next;
+      refit(best_, &next);
+      offer(next);
+    }
+    // Ties and roundings of quick sums apart, the promise is on the codes that are stored.
+    if (batch_.moments() != nullptr) choose_by_moments();
+    keep_better(nearest, best_, out);
   }
 
  private:
-  static constexpr int kSteps = 26;
-  // Of the scale that spans the whole range: clipping the extremes pays, and so may a little slack.
-  static constexpr float kFirst = 0.6F, kStep = 0.02F;
-  static constexpr int kOffsetSteps = 18, kMostRounds = 4;
-  // Few of a group's moments count, so that candidates of about the same plain error differ much by them.
-  static constexpr size_t kKept = 8;
-
   struct Candidate {
-    GroupScale scale;
-    float error;
+    GroupScales scales;
+    alignas(64) float error[kLanes];
   };
 
-  bool offer(GroupScale scale) {
-    const float magnitude = std::fabs(scale.scale);
-    if (!(magnitude >= kLeastScale) || !std::isfinite(scale.scale) || !std::isfinite(scale.offset)) return false;
-    if (scale.zero < 0 || scale.zero > 15) return false;
-    const float error = quick_error(group_.w(), group_.importance(), group_.padded(), scale.scale, scale.offset);
-    if (count_ == kept() && !(error < best_[count_ - 1].error)) return false;
-    for (size_t i = 0; i < count_; ++i) {
-      if (best_[i].scale.scale == scale.scale && best_[i].scale.offset == scale.offset) return false;
+  void offer(const GroupScales& at) {
+    Candidate& candidate = candidates_[static_cast<size_t>(count_++)];
+    candidate.scales = at;
+    // Lanes without a meaning are computed with the best so far.
+    for (int64_t j = 0; j < kLanes; ++j) {
+      if (!is_valid(at, j)) copy_lane(best_, j, &candidate.scales);
     }
-    const auto place = std::upper_bound(best_.begin(), best_.begin() + count_, error,
-                                        [](float value, const Candidate& candidate) { return value < candidate.error; });
-    const bool first = place == best_.begin();
-    if (count_ < kept()) ++count_;
-    std::move_backward(place, best_.begin() + count_ - 1, best_.begin() + count_);
-    *place = {scale, error};
-    return first;
-  }
-  size_t kept() const { return group_.moments() == nullptr ? 1 : kKept; }
-
-  static GroupScale with_point(float scale, int zero) {
-    scale = to_bf16(scale);
-    return {scale, static_cast<float>(8 - zero) * scale, zero};
+    quick_errors(batch_, candidate.scales, candidate.error);
+    for (int64_t j = 0; j < kLanes; ++j) {
+      if (count_ > 1 && !(candidate.error[j] < best_error_[j])) continue;
+      best_error_[j] = candidate.error[j];
+      copy_lane(candidate.scales, j, &best_);
+    }
+    if (batch_.moments() == nullptr) count_ = 1;  // only the best counts
   }
 
   // Codes reach -8 on one side and 7 on the other: a negative scale gives the eighth step to the positive weights.
-  void search_scales() {
-    const float most = std::max(-low_, high_) / 7.5F;
+  void try_signs() {
     for (int i = 0; i < kSteps; ++i) {
-      const float scale = most * (kFirst + kStep * static_cast<float>(i));
-      offer(with_point(scale, 8));
-      offer(with_point(-scale, 8));
+      const float share = (kFirst + kStep * static_cast<float>(i)) / 7.5F;
+      GroupScales up, down;
+      for (int64_t j = 0; j < kLanes; ++j) {
+        const float most = -range_.low[j] > range_.high[j] ? -range_.low[j] : range_.high[j];
+        set_point(&up, j, most * share, 8);
+        set_point(&down, j, -most * share, 8);
+      }
+      offer(up);
+      offer(down);
     }
   }
 
-  void search_points() {
+  // Zero points are whole steps, so the one that centres the range has rivals.
+  void try_points() {
     for (int i = 0; i < kSteps; ++i) {
-      const float scale = (high_ - low_) / 15 * (kFirst + kStep * static_cast<float>(i));
-      if (!(scale > 0)) return;
-      // Zero points are whole steps, so the one that centres the range has rivals.
-      const float middle = std::nearbyint(7.5F - (high_ / 2 + low_ / 2) / scale);
-      const int zero = static_cast<int>(std::clamp(middle, -1.0F, 16.0F));
-      for (int z = zero - 1; z <= zero + 1; ++z) offer(with_point(scale, z));
-    }
-  }
-
-  void search_offsets() {
-    for (int i = 0; i < kOffsetSteps; ++i) {
-      const float scale = (high_ - low_) / 15 * (0.7F + kStep * static_cast<float>(i));
-      if (!(scale > 0)) return;
-      GroupScale at{to_bf16(scale), to_bf16(high_ / 2 + low_ / 2 + scale / 2), 8};
-      offer(at);
-      // Two rounds bring most of what there is to gain from here.
-      for (int round = 0; round < 2; ++round) {
-        at = refit(at);
+      const float share = (kFirst + kStep * static_cast<float>(i)) / 15;
+      for (int shift = -1; shift <= 1; ++shift) {
+        GroupScales at;
+        for (int64_t j = 0; j < kLanes; ++j) {
+          const float scale = (range_.high[j] - range_.low[j]) * share;
+          const float middle = 7.5F - (range_.high[j] + range_.low[j]) / 2 / scale;
+          // A range of one point has no scale; is_valid() drops it.
+          const float zero = std::fabs(middle) < 100 ? nearest_whole(middle) : -1;
+          set_point(&at, j, scale, zero + static_cast<float>(shift));
+        }
         offer(at);
       }
     }
   }
 
-  // The scale, and offset, that serve the codes of `at` best.
-  GroupScale refit(const GroupScale& at) const {
-    const Sums sums = code_sums(group_.w(), group_.importance(), group_.padded(), at.scale, at.offset);
-    const double q = sums.q, qq = sums.qq, qw = sums.qw;
-    if (zeros_ == Zeros::kOffsets) {
-      const double variance = qq - q * q / total_, covariance = qw - q * total_w_ / total_;
-      const float scale = variance > 0 ? to_bf16(static_cast<float>(covariance / variance)) : at.scale;
-      return {scale, to_bf16(static_cast<float>((total_w_ - static_cast<double>(scale) * q) / total_)), 8};
-    }
-    const double shift = 8 - at.zero, squares = qq + 2 * shift * q + shift * shift * total_;
-    return squares > 0 ? with_point(static_cast<float>((qw + shift * total_w_) / squares), at.zero) : at;
-  }
-
-  // Codes and scale in turn, while that helps.
-  void refine() {
-    for (int round = 0; round < kMostRounds && offer(refit(best_[0].scale)); ++round) {
-    }
-  }
-
-  GroupScale choose() const {
-    if (group_.moments() == nullptr) return best_[0].scale;
-    thread_local std::vector<float> e;
-    e.resize(static_cast<size_t>(group_.padded()));
-    const Candidate* least = &best_[0];
-    float least_error = 0;
-    for (size_t i = 0; i < count_; ++i) {
-      residuals(group_.w(), group_.padded(), best_[i].scale.scale, best_[i].scale.offset, e.data());
-      // Behind the group are weights of 0, whose codes mean nothing.
-      std::fill(e.begin() + group_.size(), e.end(), 0.0F);
-      const float error = quadratic(group_.moments(), e.data(), group_.size(), group_.padded());
-      if (i == 0 || error < least_error) {
-        least = &best_[i];
-        least_error = error;
+  // Two rounds bring most of what there is to gain from each beginning.
+  void try_offsets() {
+    for (int i = 0; i < kOffsetSteps; ++i) {
+      const float share = (kOffsetFirst + kStep * static_cast<float>(i)) / 15;
+      GroupScales at;
+      for (int64_t j = 0; j < kLanes; ++j) {
+        const float scale = (range_.high[j] - range_.low[j]) * share;
+        set_offset(&at, j, scale, (range_.high[j] + range_.low[j]) / 2 + scale / 2);
+      }
+      offer(at);
+      for (int round = 0; round < kOffsetRounds; ++round) {
+        GroupScales next;
+        refit(at, &next);
+        offer(next);
+        at = next;
       }
     }
-    return least->scale;
   }
 
-  const WeightGroup& group_;
+  // The scales, and offsets, that serve the codes of `at` best.
+  void refit(const GroupScales& at, GroupScales* next) const {
+    CodeSums sums;
+    code_sums(batch_, at, &sums);
+    for (int64_t j = 0; j < kLanes; ++j) {
+      const double q = sums.q[j], qq = sums.qq[j], qw = sums.qw[j];
+      if (zeros_ == Zeros::kOffsets) {
+        const double variance = qq - q * q / total_, covariance = qw - q * total_w_[j] / total_;
+        const float scale = variance > 0 ? nearest_bf16(static_cast<float>(covariance / variance)) : at.scale[j];
+        set_offset(next, j, scale, static_cast<float>((total_w_[j] - static_cast<double>(scale) * q) / total_));
+      } else {
+        const double shift = 8 - at.zero[j], square = qq + 2 * shift * q + shift * shift * total_;
+        set_point(next, j, square > 0 ? static_cast<float>((qw + shift * total_w_[j]) / square) : at.scale[j], at.zero[j]);
+      }
+    }
+  }
+
+  // Of the kKept candidates of least error in a lane, the one that the moments like best.
+  void choose_by_moments() {
+    std::array<Candidate, kKept> kept;
+    for (int64_t j = 0; j < kLanes; ++j) keep_best(j, &kept);
+    alignas(64) double least[kLanes] = {}, errors[kLanes];
+    for (int slot = 0; slot < kKept; ++slot) {
+      const GroupScales& scales = kept[static_cast<size_t>(slot)].scales;
+      stored_errors(batch_, scales, zeros_, errors);
+      for (int64_t j = 0; j < kLanes; ++j) {
+        if (slot > 0 && !(errors[j] < least[j])) continue;
+        least[j] = errors[j];
+        copy_lane(scales, j, &best_);
+      }
+    }
+  }
+
+  // Ascending errors; the same scale counts once. Lanes with fewer repeat their first.
+  void keep_best(int64_t lane, std::array<Candidate, kKept>* kept) const {
+    int held = 0;
+    for (int c = 0; c < count_; ++c) {
+      const Candidate& candidate = candidates_[static_cast<size_t>(c)];
+      const float error = candidate.error[lane];
+      int place = held;
+      while (place > 0 && error < (*kept)[static_cast<size_t>(place - 1)].error[lane]) --place;
+      if (place == kKept) continue;
+      if (place > 0 && same((*kept)[static_cast<size_t>(place - 1)].scales, candidate.scales, lane)) continue;
+      if (held < kKept) ++held;
+      for (int i = held - 1; i > place; --i) move_lane((*kept)[static_cast<size_t>(i - 1)], lane, &(*kept)[static_cast<size_t>(i)]);
+      move_lane(candidate, lane, &(*kept)[static_cast<size_t>(place)]);
+    }
+    for (int i = held; i < kKept; ++i) move_lane((*kept)[0], lane, &(*kept)[static_cast<size_t>(i)]);
+  }
+  static bool same(const GroupScales& a, const GroupScales& b, int64_t lane) {
+    return a.scale[lane] == b.scale[lane] && a.offset[lane] == b.offset[lane];
+  }
+  static void move_lane(const Candidate& from, int64_t lane, Candidate* to) {
+    copy_lane(from.scales, lane, &to->scales);
+    to->error[lane] = from.error[lane];
+  }
+
+  void keep_better(const GroupScales& nearest, const GroupScales& found, GroupScales* out) const {
+    alignas(64) double before[kLanes], after[kLanes];
+    stored_errors(batch_, nearest, zeros_, before);
+    stored_errors(batch_, found, zeros_, after);
+    for (int64_t j = 0; j < kLanes; ++j) copy_lane(after[j] <= before[j] ? found : nearest, j, out);
+  }
+
+  const GroupBatch& batch_;
   Zeros zeros_;
-  double total_ = 0, total_w_ = 0;
-  float low_ = 0, high_ = 0;
-  std::array<Candidate, kKept> best_ = {};
-  size_t count_ = 0;
+  Range range_;
+  double total_ = 0, total_w_[kLanes] = {};
+  GroupScales best_ = {};
+  float best_error_[kLanes] = {};
+  std::array<Candidate, kMostCandidates> candidates_;
+  int count_ = 0;
 };
-
-REF_VECTOR_CLONES void nearest_codes(const float* w, int64_t count, float scale, float offset, int zero, uint8_t* codes) {
-  const float low = static_cast<float>(-zero), high = static_cast<float>(15 - zero);
-  for (int64_t i = 0; i < count; ++i) {
-    float q = (w[i] - offset) / scale;
-    q = q < low ? low : q;
-    q = q > high ? high : q;
-    q = (q + kRound) - kRound;
-    codes[i] = static_cast<uint8_t>(static_cast<int>(q) + zero);
-  }
-}
 
 }  // namespace
 
-void WeightGroup::assign(const float* w, const float* importance, int64_t count) {
-  size_ = count;
-  moments_ = nullptr;
-  const auto rows = static_cast<size_t>(padded(count));
-  w_.assign(rows, 0);
-  importance_.assign(rows, 0);
-  std::copy(w, w + count, w_.begin());
-  const bool any = importance != nullptr && std::any_of(importance, importance + count, [](float value) { return value > 0; });
-  for (int64_t i = 0; i < count; ++i) importance_[static_cast<size_t>(i)] = any ? importance[i] : 1;
-}
-
-GroupScale nearest_scale(const float* w, int64_t count, Zeros zeros) {
-  float low = 0, high = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    low = std::min(low, w[i]);
-    high = std::max(high, w[i]);
+void nearest_scales(const GroupBatch& batch, Zeros zeros, GroupScales* out) {
+  const Range range = range_of(batch);
+  for (int64_t j = 0; j < kLanes; ++j) {
+    const float low = std::min(range.low[j], 0.0F), high = std::max(range.high[j], 0.0F);
+    const float scale = zeros == Zeros::kNone ? std::max(-low, high) / 7.5F : (high - low) / 15;
+    set_point(out, j, scale < kLeastNearestScale ? kNearestScaleOfNothing : scale, 8);
+    if (zeros == Zeros::kNone) continue;
+    set_point(out, j, out->scale[j], std::clamp(std::nearbyint(-low / out->scale[j]), 0.0F, 15.0F));
+    if (zeros == Zeros::kOffsets) set_offset(out, j, out->scale[j], out->offset[j]);
   }
-  float scale = zeros == Zeros::kNone ? std::max(-low, high) / 7.5F : (high - low) / 15;
-  scale = to_bf16(scale < kLeastNearestScale ? kNearestScaleOfNothing : scale);
-  const int zero = zeros == Zeros::kNone ? 8 : static_cast<int>(std::clamp(std::nearbyint(-low / scale), 0.0F, 15.0F));
-  const float offset = static_cast<float>(8 - zero) * scale;
-  if (zeros == Zeros::kOffsets) return {scale, to_bf16(offset), 8};
-  return {scale, offset, zero};
 }
 
-void codes_of(const float* w, int64_t count, const GroupScale& scale, Zeros zeros, uint8_t* codes) {
-  nearest_codes(w, count, scale.scale, zeros == Zeros::kOffsets ? scale.offset : 0, scale.zero, codes);
-}
-
-float value_of(int code, const GroupScale& scale, Zeros zeros) {
-  const float product = static_cast<float>(code - scale.zero) * scale.scale;
-  return zeros == Zeros::kOffsets ? product + scale.offset : product;
-}
-
-double group_error(const WeightGroup& group, const GroupScale& scale, Zeros zeros) {
-  thread_local std::vector<uint8_t> codes;
-  thread_local std::vector<float> e;
-  codes.resize(static_cast<size_t>(group.size()));
-  e.assign(static_cast<size_t>(group.padded()), 0);
-  codes_of(group.w(), group.size(), scale, zeros, codes.data());
-  double error = 0;
-  for (int64_t i = 0; i < group.size(); ++i) {
-    const auto at = static_cast<size_t>(i);
-    e[at] = group.w()[i] - value_of(codes[at], scale, zeros);
-    error += static_cast<double>(group.importance()[i]) * static_cast<double>(e[at]) * static_cast<double>(e[at]);
-  }
-  return group.moments() == nullptr ? error : quadratic(group.moments(), e.data(), group.size(), group.padded());
-}
-
-GroupScale search_scale(const WeightGroup& group, Zeros zeros) { return Search(group, zeros).run(); }
+void search_scales(const GroupBatch& batch, Zeros zeros, GroupScales* out) { Search(batch, zeros).run(out); }
 
 }  // namespace ref

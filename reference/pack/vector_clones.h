@@ -5,7 +5,7 @@
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)
-#define REF_VECTOR_CLONES __attribute__((target_clones("default", "arch=haswell", "arch=skylake-avx512")))
+#define REF_VECTOR_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
 #define REF_VECTOR_CLONES
 #endif
