@@ -26,8 +26,10 @@ DirectorySink::DirectorySink(const Image& image, StagedDirectory& directory, con
   const std::string header = header_text(image_, digests_);
   data_ = header.size();
   const uint64_t size = data_ + image_.bytes;
-  const int error = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(size));
-  if (error == 0 || error == EINVAL || error == EOPNOTSUPP) return;
+  // Not posix_fallocate(), which writes every block where the file system cannot reserve.
+  if (::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) == 0) return;
+  const int error = errno;
+  if (error != ENOSPC && error != EFBIG && error != EDQUOT && error != EIO) return;
   ::close(descriptor_);
   throw OutputError(path_ + ": cannot hold " + std::to_string(size) + " bytes (" + std::strerror(error) + ")");
 }

@@ -63,8 +63,15 @@ class Program {
     bar_ = std::make_unique<ProgressBar>(!options_.quiet);
     return [this](const std::string& tensor, uint64_t done, uint64_t total) {
       check_signals();
+      announce();
       bar_->show(tensor, done, total);
     };
+  }
+
+  // When the work begins, so that an error before it is the only line.
+  void announce() {
+    if (!choice_.empty()) say(options_, choice_);
+    choice_.clear();
   }
 
   ref::PackResult make() {
@@ -74,7 +81,7 @@ class Program {
     }
     std::string reason;
     const ref::PackOptions pack = pack_options(options_, &reason);
-    if (!reason.empty()) say(options_, fmt::format("weights {}: {}", ref::weight_type_name(pack.weights), reason));
+    if (!reason.empty()) choice_ = fmt::format("weights {}: {}", ref::weight_type_name(pack.weights), reason);
     if (!options_.synthetic.empty()) {
       const nlohmann::json config = ref::spark::synthetic_config(options_.synthetic);
       const ref::spark::Config checked = ref::spark::read_config(config, options_.synthetic);
@@ -105,6 +112,7 @@ class Program {
   const Options& options_;
   omni::Pool pool_;
   std::unique_ptr<ProgressBar> bar_;
+  std::string choice_;
 };
 
 int fail(const std::string& text, int code) {

@@ -1,0 +1,6 @@
+if(TARGET omni-pack)
+  omni_reference_test(omni_pack_test tools/pack/pack_test.cc)
+  target_sources(omni_pack_test PRIVATE ${PROJECT_SOURCE_DIR}/tools/probe/child.cc)
+  target_compile_definitions(omni_pack_test PRIVATE OMNI_PACK="$<TARGET_FILE:omni-pack>")
+  add_dependencies(omni_pack_test omni-pack)
+endif()
