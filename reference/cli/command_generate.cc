@@ -43,11 +43,7 @@ std::vector<int32_t> prompt_ids(const CLI::App& app, const Options& options, con
 void check_prompt(const std::vector<int32_t>& ids, const Options& options, const Model& model) {
   if (ids.empty())
     throw Failure(Exit::kInput, "the prompt is empty and --no-bos leaves out the token before it: nothing to predict from");
-  for (const int32_t id : ids) {
-    if (id < 0 || id >= model.config().vocabulary) {
-      throw Failure(Exit::kInput, fmt::format("--ids: {} is outside the vocabulary of {}", id, model.config().vocabulary));
-    }
-  }
+  model.check_ids(ids);
   if (options.context && static_cast<int64_t>(ids.size()) > *options.context) {
     throw Failure(Exit::kInput, fmt::format("the prompt has {} tokens, more than --ctx {}", ids.size(), *options.context));
   }
@@ -174,7 +170,7 @@ Run add_generate(CLI::App* app) {
       ->type_name("N")
       ->capture_default_str();
   app->add_option("--ctx", options->context, "Most tokens of prompt and text (2048, or what both need)")
-      ->check(whole(1, int64_t{1} << 40))
+      ->check(whole(1, OMNI_ROPE_MOST_POSITIONS))
       ->type_name("N");
   app->add_option("--stop", options->stops, "Ends the text before TEXT; may be repeated")
       ->type_name("TEXT")

@@ -57,7 +57,7 @@ Run add_info(CLI::App* app) {
   auto options = std::make_shared<Options>();
   app->add_option("MODEL", options->model, "A packed directory, or a directory as published")->required();
   app->add_option("--ctx", options->context, "Most tokens")
-      ->check(whole(1, int64_t{1} << 40))
+      ->check(whole(1, OMNI_ROPE_MOST_POSITIONS))
       ->type_name("N")
       ->capture_default_str();
   app->add_flag("--json", options->json, "A JSON object");

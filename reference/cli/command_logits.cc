@@ -74,6 +74,7 @@ int run(const CLI::App& app, const Options& options) {
     ids = model.encode(options.text == "-" ? read_input("TEXT", "-") : options.text, !options.no_bos);
   }
   if (ids.empty()) throw Failure(Exit::kInput, "the text is empty and --no-bos leaves out the token before it");
+  model.check_ids(ids);
   model.load(options.weights, options.machine);
   const auto length = static_cast<int64_t>(ids.size());
   spark::Decoder decoder = model.decoder(options.weights, options.machine, length);

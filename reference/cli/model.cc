@@ -101,6 +101,14 @@ std::vector<int32_t> Model::encode(const std::string& text, bool bos) const {
   return ids;
 }
 
+void Model::check_ids(const std::vector<int32_t>& ids) const {
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= config_.vocabulary) {
+      throw Failure(Exit::kInput, fmt::format("--ids: {} is outside the vocabulary of {}", id, config_.vocabulary));
+    }
+  }
+}
+
 PackOptions resolve_pack(const WeightOptions& weights, const MachineOptions& machine, std::string* reason) {
   PackOptions options;
   if (weights.weights == "auto") {

@@ -53,6 +53,9 @@ class Model {
   // Ids of a text; with `bos` after the token that begins a sequence. Throws Failure.
   std::vector<int32_t> encode(const std::string& text, bool bos) const;
 
+  // Throws Failure naming an id that the vocabulary lacks.
+  void check_ids(const std::vector<int32_t>& ids) const;
+
   // Maps or copies a packed model, packs a source directory in memory. Throws Failure, Interrupted.
   void load(const WeightOptions& weights, const MachineOptions& machine);
   double load_seconds() const { return load_seconds_; }

@@ -1,0 +1,12 @@
+# omni-generate from outside.
+function(omni_generate_test name source)
+  omni_reference_test(${name} ${source})
+  target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tools/probe/child.cc)
+  target_compile_definitions(${name} PRIVATE OMNI_GENERATE="$<TARGET_FILE:omni-generate>" OMNI_SOURCE="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE omni_generate_core)
+  add_dependencies(${name} omni-generate)
+endfunction()
+omni_generate_test(generate_program_test reference/cli/program_test.cc)
+omni_generate_test(generate_checkpoint_test reference/cli/checkpoint_program_test.cc)
+omni_generate_test(generate_commands_test reference/cli/commands_program_test.cc)
+omni_generate_test(generate_sparklet_test reference/cli/sparklet_program_test.cc)
