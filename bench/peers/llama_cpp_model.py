@@ -77,14 +77,17 @@ class Decode(worker.Served):
             raise RuntimeError("llama_state_seq_set_data failed")
         self.position = self.depth
 
-    def run(self, calls):
-        if self.m > 1 or self.position + calls + 1 > self.depth + 512:
+    def make_room(self, count):
+        """Decoding goes on for some hundred tokens before it begins again; a prefill begins at `depth` each time."""
+        if self.m > 1 or self.position + count > self.depth + 512:
             self.rewind()
+
+    def run(self, calls):
+        self.make_room(1)
         self.forward(1)  # untimed: wakes the threads
         spent = 0
         for _ in range(calls):
-            if self.m > 1:
-                self.rewind()
+            self.make_room(self.m)
             begin = time.perf_counter_ns()
             self.forward(self.m)
             spent += time.perf_counter_ns() - begin

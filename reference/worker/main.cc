@@ -80,11 +80,11 @@ class Served {
 
   // Decoding goes on for some hundred tokens before it begins again at `depth`.
   double run(int64_t calls) {
-    if (m_ > 1 || decoder_->position() + calls + 1 > depth_ + kDrift) rewind();
+    make_room(1);
     append(1, ref::spark::Rows::kLast);  // untimed: wakes the threads
     std::chrono::nanoseconds spent{0};
     for (int64_t i = 0; i < calls; ++i) {
-      if (m_ > 1) rewind();
+      make_room(m_);
       const auto from = std::chrono::steady_clock::now();
       append(m_, ref::spark::Rows::kLast);
       spent += std::chrono::steady_clock::now() - from;
@@ -102,6 +102,10 @@ class Served {
       ids_.push_back(static_cast<int32_t>((7919 * (decoder_->position() + i) + 13) % vocabulary));
     }
     decoder_->forward(ids_, rows, rows == ref::spark::Rows::kLast ? std::span<float>(logits_) : std::span<float>());
+  }
+
+  void make_room(int64_t count) {
+    if (m_ > 1 || decoder_->position() + count > depth_ + kDrift) rewind();
   }
 
   // A window may have dropped what `depth` needs: then the sequence is made again.
