@@ -12,20 +12,26 @@ namespace {
 // Small enough to balance over threads, large enough to stream.
 constexpr size_t kPiece = size_t{1} << 20;
 
-// Sixteen bytes: what every x86-64 and AArch64 processor loads at once; two loads a cycle are far above any memory.
-typedef uint64_t Vector __attribute__((vector_size(16), aligned(16)));
+// A cache line, in as few loads as the processor has for one: on two cores of Emerald Rapids loads of 16 bytes read 19 to 24 GB/s
+// where those of 64 read 26.
+typedef uint64_t Vector __attribute__((vector_size(64), aligned(64)));
 
-// Eight independent chains hide the latency of the OR; a result that is used keeps the loads alive.
-uint64_t read_piece(Bytes bytes) {
-  const auto* data = reinterpret_cast<const Vector*>(bytes.data());
-  const size_t count = bytes.size() / sizeof(Vector);
-  Vector chains[8] = {};
-  for (size_t i = 0; i + 8 <= count; i += 8) {
-    for (size_t j = 0; j < 8; ++j) chains[j] |= data[i + j];
+#if defined(__x86_64__)
+#define REF_WIDEST_LOADS __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define REF_WIDEST_LOADS
+#endif
+
+// Four independent chains hide the latency of the OR; a result that is used keeps the loads alive.
+REF_WIDEST_LOADS uint64_t read_piece(const std::byte* bytes, size_t size) {
+  const auto* data = reinterpret_cast<const Vector*>(bytes);
+  const size_t count = size / sizeof(Vector);
+  Vector chains[4] = {};
+  for (size_t i = 0; i + 4 <= count; i += 4) {
+    for (size_t j = 0; j < 4; ++j) chains[j] |= data[i + j];
   }
-  Vector all = {};
-  for (const Vector& chain : chains) all |= chain;
-  return all[0] | all[1];
+  const Vector all = chains[0] | chains[1] | chains[2] | chains[3];
+  return all[0] | all[1] | all[2] | all[3] | all[4] | all[5] | all[6] | all[7];
 }
 
 struct Task {
@@ -57,7 +63,8 @@ double read_once(const std::vector<Bytes>& pieces) {
       pool.context, static_cast<int64_t>(pieces.size()),
       [](void* context, int64_t index) {
         auto* self = static_cast<Task*>(context);
-        self->sink.fetch_or(read_piece(self->pieces[static_cast<size_t>(index)]), std::memory_order_relaxed);
+        const Bytes piece = self->pieces[static_cast<size_t>(index)];
+        self->sink.fetch_or(read_piece(piece.data(), piece.size()), std::memory_order_relaxed);
       },
       &task);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
