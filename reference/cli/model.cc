@@ -54,8 +54,6 @@ std::string layouts_of(const ModelWeights& weights) {
   return text;
 }
 
-int64_t parse_group(const std::optional<int64_t>& group) { return group.value_or(PackOptions().group); }
-
 }  // namespace
 
 void set_up_machine(const MachineOptions& options) {
@@ -122,10 +120,15 @@ PackOptions resolve_pack(const WeightOptions& weights, const MachineOptions& mac
     options.weights = *parse_weight_type(weights.weights);
     *reason = "as asked";
   }
-  options.group = parse_group(weights.group);
+  options.group = weights.group.value_or(options.weights == WeightType::kW8A8 ? 0 : options.group);
   options.symmetric = weights.symmetric;
-  const bool keeps = options.weights == WeightType::kKeep || options.weights == WeightType::kBf16;
-  options.head = weights.head == "auto" ? (keeps ? HeadType::kKeep : HeadType::kW8) : *parse_head_type(weights.head);
+  if (weights.head != "auto") {
+    options.head = *parse_head_type(weights.head);
+  } else if (options.weights == WeightType::kKeep) {
+    options.head = HeadType::kKeep;
+  } else {
+    options.head = options.weights == WeightType::kBf16 ? HeadType::kBf16 : HeadType::kW8;
+  }
   options.quantiser = weights.quantiser == "nearest" ? Quantiser::kNearest : Quantiser::kSearch;
   options.keep = weights.keep;
   return options;
