@@ -7,6 +7,7 @@
 
 #include "reference/core/error.h"
 #include "reference/core/half.h"
+#include "reference/pack/calibration.h"
 #include "reference/pack/random_fill.h"
 #include "reference/pack/rounding_error.h"
 #include "reference/pack/scale_array.h"
@@ -54,6 +55,11 @@ class MatrixPacker {
     const int64_t n = plan_.layout.n;
     const int64_t step = std::max(kBlockRows, kSliceBytes / (kBytesPerWeight * plan_.layout.k) / kBlockRows * kBlockRows);
     if (plan_.route == Route::kImport) import_scales();
+    // Stacked sources have the same inputs.
+    Calibration* calibration = target_.options.calibration;
+    if (plan_.route == Route::kInt4 && plan_.quantiser != Quantiser::kNearest && calibration != nullptr) {
+      inputs_ = &calibration->inputs(plan_.sources.front().name);
+    }
     for (int64_t n0 = 0; n0 < n; n0 += step) {
       const int64_t n1 = std::min(n, n0 + step);
       request_slice(n1, std::min(n, n1 + step));
@@ -195,7 +201,11 @@ class MatrixPacker {
       offsets_.resize(zeros_.size());
       out.offsets = offsets_.data();
     }
-    quantise_rows(rows_.data(), rows, k, k, group, plan_.symmetric, plan_.quantiser, nullptr, out, target_.parallel);
+    if (plan_.quantiser == Quantiser::kGptq) {
+      quantise_rows_gptq(rows_.data(), rows, k, k, group, plan_.symmetric, *inputs_, out, target_.parallel);
+    } else {
+      quantise_rows(rows_.data(), rows, k, k, group, plan_.symmetric, plan_.quantiser, inputs_, out, target_.parallel);
+    }
     if (out.offsets != nullptr && slice_.scale_type == OMNI_DTYPE_BF16) {
       for (float& offset : offsets_) offset = widen_bf16(round_bf16(offset));
     }
@@ -290,6 +300,7 @@ class MatrixPacker {
 
   const MatrixPlan& plan_;
   const PackTarget& target_;
+  const InputMoments* inputs_ = nullptr;
   ScaleArray scales_;
   RoundingError error_;
   omni_layout slice_ = {};

@@ -5,6 +5,7 @@
 
 #include "reference/core/error.h"
 #include "reference/spark/pack_plan.h"
+#include "reference/spark/text_calibration.h"
 
 namespace ref {
 namespace {
@@ -12,9 +13,11 @@ namespace {
 struct Model {
   const char* type;
   PackPlan (*plan)(const Checkpoint&, const nlohmann::json&, const PackOptions&);
+  std::unique_ptr<Calibration> (*calibrate)(const Checkpoint&, const nlohmann::json&, const std::vector<int32_t>&,
+                                            const CalibrationOptions&);
   void (*check)(const ModelWeights&);
 };
-constexpr Model kModels[] = {{"spark2_5", spark::plan_pack, spark::check_weights}};
+constexpr Model kModels[] = {{"spark2_5", spark::plan_pack, spark::calibrate, spark::check_weights}};
 
 const Model& model_of(const nlohmann::json& config, const std::string& name) {
   const nlohmann::json type = config.contains("model_type") ? config["model_type"] : nlohmann::json();
@@ -29,6 +32,11 @@ const Model& model_of(const nlohmann::json& config, const std::string& name) {
 
 PackPlan plan_model(const Checkpoint& checkpoint, const nlohmann::json& config, const PackOptions& options) {
   return model_of(config, (checkpoint.directory() / "config.json").string()).plan(checkpoint, config, options);
+}
+
+std::unique_ptr<Calibration> calibrate_model(const Checkpoint& checkpoint, const nlohmann::json& config,
+                                             const std::vector<int32_t>& ids, const CalibrationOptions& options) {
+  return model_of(config, (checkpoint.directory() / "config.json").string()).calibrate(checkpoint, config, ids, options);
 }
 
 void check_model(const ModelWeights& weights) { model_of(weights.config, weights.name).check(weights); }

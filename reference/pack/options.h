@@ -26,11 +26,11 @@ struct PackOptions {
   int64_t head_group = 64;     // of a 4-bit head
   bool head_symmetric = true;  // likewise
   Quantiser quantiser = Quantiser::kSearch;
-  bool bf16_zeros = false;                   // w4a16 asymmetric, kNearest: zeros rounded to bf16 (those of a search are)
-  bool fp32_scales = false;                  // scale arrays in fp32 also where bf16 would hold them
-  std::vector<std::string> keep = {};        // glob patterns of modules that stay as they are; gates always do
-  bool strict = false;                       // a tensor that is no part of the model is an error, not a note
-  const Calibration* calibration = nullptr;  // weights the search; needed by kGptq
+  bool bf16_zeros = false;             // w4a16 asymmetric, kNearest: zeros rounded to bf16 (those of a search are)
+  bool fp32_scales = false;            // scale arrays in fp32 also where bf16 would hold them
+  std::vector<std::string> keep = {};  // glob patterns of modules that stay as they are; gates always do
+  bool strict = false;                 // a tensor that is no part of the model is an error, not a note
+  Calibration* calibration = nullptr;  // weights the search; needed, with factors, by kGptq
 };
 
 }  // namespace ref

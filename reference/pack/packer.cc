@@ -109,28 +109,41 @@ std::vector<TensorReport> write_weights(const PackPlan& plan, StagedDirectory& s
   return reports;
 }
 
-}  // namespace
-
-std::shared_ptr<const ModelWeights> pack_in_memory(const Checkpoint& source, const PackOptions& options, PackResult* result,
-                                                   const Progress& progress, const omni_parallel* parallel) {
-  const std::string name = source.directory().string();
-  nlohmann::json config = read_json_object(source.directory() / "config.json");
-  const PackPlan plan = plan_checkpoint(source, config, options);
+std::shared_ptr<ModelWeights> pack_into_memory(const PackPlan& plan, const std::string& name, const PackOptions& options,
+                                               std::vector<TensorReport>* reports, const Progress& progress,
+                                               const omni_parallel* parallel) {
   const Image image = make_image(plan);
   MemorySink sink(image, name);
-  std::vector<TensorReport> reports = pack_into(plan, image, sink, options, progress, parallel);
-
+  *reports = pack_into(plan, image, sink, options, progress, parallel);
   std::map<std::string, StoredBytes> tensors;
   for (const StoredTensor& tensor : image.tensors) {
     const Bytes bytes = Bytes(sink.memory()->bytes()).subspan(tensor.offset, tensor.bytes);
     tensors.emplace(tensor.name, StoredBytes{tensor.dtype, tensor.shape, bytes});
   }
-  const std::shared_ptr<ModelWeights> weights = assemble(name, tensors, image.metadata);
+  std::shared_ptr<ModelWeights> weights = assemble(name, tensors, image.metadata);
   weights->name = name;
-  weights->config = std::move(config);
   weights->storage = {sink.memory()};
+  return weights;
+}
+
+}  // namespace
+
+std::shared_ptr<const ModelWeights> pack_in_memory(const Checkpoint& source, const PackOptions& options, PackResult* result,
+                                                   const Progress& progress, const omni_parallel* parallel) {
+  nlohmann::json config = read_json_object(source.directory() / "config.json");
+  const PackPlan plan = plan_checkpoint(source, config, options);
+  std::vector<TensorReport> reports;
+  const std::shared_ptr<ModelWeights> weights =
+      pack_into_memory(plan, source.directory().string(), options, &reports, progress, parallel);
+  weights->config = std::move(config);
   if (result != nullptr) *result = {std::move(reports), plan.notes};
   return weights;
+}
+
+std::shared_ptr<const ModelWeights> pack_plan_in_memory(const PackPlan& plan, const std::string& name,
+                                                        const omni_parallel* parallel) {
+  std::vector<TensorReport> reports;
+  return pack_into_memory(plan, name, {}, &reports, {}, parallel);
 }
 
 PackResult pack_to_directory(const Checkpoint& source, const fs::path& destination, const PackOptions& options, bool replace,

@@ -41,6 +41,10 @@ struct PackResult {
 std::shared_ptr<const ModelWeights> pack_in_memory(const Checkpoint& source, const PackOptions& options, PackResult* result,
                                                    const Progress& progress, const omni_parallel* parallel);
 
+// Some tensors of a plan, by whoever made it: the weights of one layer.
+std::shared_ptr<const ModelWeights> pack_plan_in_memory(const PackPlan& plan, const std::string& name,
+                                                        const omni_parallel* parallel);
+
 // Writes a packed directory beside `destination` and renames it when complete. `replace`: an existing packed model gives way then.
 // Throws Error (OutputError where the destination is at fault); then nothing is left behind, and the destination is what it was.
 PackResult pack_to_directory(const Checkpoint& source, const std::filesystem::path& destination, const PackOptions& options,

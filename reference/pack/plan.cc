@@ -144,8 +144,6 @@ MatrixWish head_wish(const PackOptions& options) {
       wish.symmetric = options.head_symmetric;
       break;
   }
-  // There is no activation statistic of the head's input worth a Hessian of its size.
-  if (wish.quantiser == Quantiser::kGptq) wish.quantiser = Quantiser::kSearch;
   return wish;
 }
 

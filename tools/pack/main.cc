@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "omni/omni.hpp"
 #include "reference/core/error.h"
 #include "reference/core/weight_path.h"
+#include "reference/pack/models.h"
 #include "reference/pack/plan.h"
 #include "reference/pack/staged_directory.h"
 #include "reference/spark/pack_plan.h"
@@ -80,7 +82,7 @@ class Program {
       return write_synthetic(ref::spark::plan_synthetic_checkpoint(config), config, {});
     }
     std::string reason;
-    const ref::PackOptions pack = pack_options(options_, &reason);
+    ref::PackOptions pack = pack_options(options_, &reason);
     if (!reason.empty()) choice_ = fmt::format("weights {}: {}", ref::weight_type_name(pack.weights), reason);
     if (!options_.synthetic.empty()) {
       const nlohmann::json config = ref::spark::synthetic_config(options_.synthetic);
@@ -89,7 +91,29 @@ class Program {
     }
     if (ref::is_packed(options_.paths[0])) throw ref::Error(options_.paths[0] + ": is packed already");
     const ref::Checkpoint source = ref::Checkpoint::open(options_.paths[0]);
-    return ref::pack_to_directory(source, options_.paths[1], pack, options_.force, progress(), pool_.parallel());
+    const ref::Progress shown = progress();
+    uint64_t last_done = 0, last_total = 1;
+    const std::unique_ptr<ref::Calibration> calibration =
+        calibrate(source, pack.quantiser, [&](const std::string& what) { shown(what, last_done, last_total); });
+    pack.calibration = calibration.get();
+    return ref::pack_to_directory(
+        source, options_.paths[1], pack, options_.force,
+        [&](const std::string& tensor, uint64_t done, uint64_t total) { shown(tensor, last_done = done, last_total = total); },
+        pool_.parallel());
+  }
+
+  // Statistics of the text of --calibrate, taken while the layers are packed; null without it.
+  std::unique_ptr<ref::Calibration> calibrate(const ref::Checkpoint& source, ref::Quantiser quantiser,
+                                              const std::function<void(const std::string&)>& tick) {
+    if (options_.calibrate.empty()) return nullptr;
+    const std::filesystem::path directory = source.directory();
+    ref::CalibrationOptions calibration;
+    calibration.most_windows = options_.calibrate_windows;
+    calibration.factors = quantiser == ref::Quantiser::kGptq;
+    calibration.parallel = pool_.parallel();
+    calibration.tick = tick;
+    return ref::calibrate_model(source, ref::read_json_object(directory / "config.json"),
+                                ref::read_text_ids(options_.calibrate, directory), calibration);
   }
 
   ref::PackResult write_synthetic(const ref::PackPlan& plan, const nlohmann::json& config, const ref::PackOptions& pack) {

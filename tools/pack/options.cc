@@ -52,6 +52,9 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"nearest", "search", "gptq"}));
   app.add_option("--calibrate", options.calibrate, "Weight errors by what the layers see when the model reads the text FILE")
       ->type_name("FILE");
+  app.add_option("--calibrate-windows", options.calibrate_windows,
+                 "Windows of 512 tokens that are read of it, spread evenly; 64 by default")
+      ->check(CLI::Range(1, 4096));
   app.add_option("--scales", options.scales,
                  "Scale arrays of w4a16: auto (bf16 where that is exact, else fp32), bf16 (zeros of nearest are rounded), fp32")
       ->check(CLI::IsMember({"auto", "bf16", "fp32"}));
@@ -77,6 +80,8 @@ std::string check_paths(const Options& options) {
   const int modes =
       (options.verify.empty() ? 0 : 1) + (options.synthetic.empty() ? 0 : 1) + (options.synthetic_source.empty() ? 0 : 1);
   if (modes > 1) return "--verify, --synthetic and --synthetic-source exclude each other";
+  if (modes > 0 && !options.calibrate.empty()) return "--calibrate needs a source to read the text with";
+  if (!options.calibrate.empty() && options.quantiser == "nearest") return "--calibrate means nothing to --quantiser nearest";
   if (!options.verify.empty() && !options.paths.empty())
     return "--verify takes no other path than its own: " + options.paths.front();
   const size_t wanted = !options.verify.empty() ? 0 : modes == 1 ? 1 : 2;

@@ -19,6 +19,7 @@ struct Options {
   bool symmetric = false, strict = false, force = false, quiet = false;
   std::vector<std::string> keep;
   std::string calibrate;
+  int64_t calibrate_windows = 64;
   std::string report;  // "-": the table only
   std::string verify;
   std::string synthetic, synthetic_source;
