@@ -41,7 +41,7 @@ std::string layout_words(const omni_layout& layout) {
   char text[96] = {};
   if (omni_layout_to_text(&layout, text, sizeof text) != OMNI_OK) return "?";
   const std::string whole = text;
-  const std::string format = whole.substr(0, whole.find('.'));
+  std::string format = whole.substr(0, whole.find('.'));
   if (layout.scale_type == OMNI_DTYPE_NONE) return format;
   return fmt::format("{} g{}", format, layout.group);
 }

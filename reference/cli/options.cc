@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -47,7 +46,9 @@ CLI::Validator whole_u64() {
 CLI::Validator number(double min, double max, bool above) {
   return {[=](std::string& text) {
             const std::optional<double> value = parse<double>(text);
-            if (value && std::isfinite(*value) && *value <= max && (above ? *value > min : *value >= min)) return std::string();
+            if (value && *value <= max &&  // no NaN is, and no infinity
+                (above ? *value > min : *value >= min))
+              return std::string();
             const std::string low = fmt::format("a number {} {}", above ? "above" : "of at least", min);
             const bool bounded = max < std::numeric_limits<double>::max();
             return refuse(bounded ? fmt::format("{} and at most {}", low, max) : low, text);
@@ -55,7 +56,7 @@ CLI::Validator number(double min, double max, bool above) {
           ""};
 }
 
-CLI::Validator one_of(std::vector<std::string> words) {
+CLI::Validator one_of(const std::vector<std::string>& words) {
   return {[words](std::string& text) {
             for (const std::string& word : words) {
               if (text == word) return std::string();

@@ -23,7 +23,7 @@ CLI::Validator whole(int64_t min, int64_t max);
 CLI::Validator whole_u64();
 // Finite numbers of min..max; `above`: min itself is refused.
 CLI::Validator number(double min, double max, bool above = false);
-CLI::Validator one_of(std::vector<std::string> words);
+CLI::Validator one_of(const std::vector<std::string>& words);
 // "0,5,7"
 CLI::Validator id_list();
 std::vector<int32_t> parse_ids(const std::string& text);

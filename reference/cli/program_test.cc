@@ -8,6 +8,8 @@
 #include <csignal>
 
 #include "reference/cache/available.h"
+#include "reference/io/checkpoint.h"
+#include "reference/pack/packer.h"
 #include "reference/text/utf8.h"
 
 namespace ref::cli::testing {
@@ -150,17 +152,19 @@ TEST(Generate, AStopTextEndsIt) {
 
 TEST(Generate, EndTokensOfTheConfigs) {
   const ModelDirectory own;
-  const Json first = json_of(program({own.path(), "The king", "-n", "8", "--temperature", "0", "--json"}));
+  const std::string prompt = "The king and the queen of number 5";  // more tokens than the minimum below
+  const Json first = json_of(program({own.path(), prompt, "-n", "8", "--temperature", "0", "--json"}));
   const auto ids = first["ids"].get<std::vector<int32_t>>();
   ASSERT_EQ(ids.size(), 8U);
   const auto ends_at = [&](int32_t end) { return static_cast<size_t>(std::find(ids.begin(), ids.end(), end) - ids.begin()); };
   own.write("generation_config.json", Json{{"eos_token_id", {510, ids[4]}}}.dump());
-  const Json listed = json_of(program({own.path(), "The king", "-n", "8", "--json"}));
+  const Json listed = json_of(program({own.path(), prompt, "-n", "8", "--json"}));
   EXPECT_EQ(listed["stop_reason"], "eos");
   EXPECT_EQ(listed["end_token"], ids[4]);
   EXPECT_EQ(listed["ids"].size(), ends_at(ids[4]));
   // So many tokens before it may end.
-  const Json later = json_of(program({own.path(), "The king", "-n", "8", "--min-new-tokens", "6", "--json"}));
+  const Json later = json_of(program({own.path(), prompt, "-n", "8", "--min-new-tokens", "6", "--json"}));
+  EXPECT_GE(later["prompt_tokens"], 6);
   EXPECT_GE(later["ids"].size(), 6U);
   own.write("generation_config.json", R"({"eos_token_id": 512})");
   expect_failure(program({own.path(), "x"}), 3, {"512"});
@@ -230,6 +234,26 @@ TEST(Generate, OptionsNameTheirValue) {
   expect_failure(program(with_model({"x", "--nonsense"})), 2, {"--nonsense"});
   expect_failure(program(with_model({"x", "y"})), 2, {"y"});
   expect_failure(program({}), 2, {"MODEL"});
+}
+
+// What omni-pack writes is what the program packs in memory.
+TEST(Packed, GivesTheSameText) {
+  const omni_files::TemporaryDirectory out;
+  PackOptions options;
+  options.weights = WeightType::kW4A16;
+  const std::string packed = (out / "packed").string();
+  pack_to_directory(Checkpoint::open(model().path()), packed, options, false, {}, nullptr);
+  const Json expected = generate({"The king", "-n", "30", "--temperature", "0", "--weights", "w4a16"});
+  for (const char* memory : {"mapped", "huge", "auto"}) {
+    const Json json =
+        json_of(program({packed, "The king", "-n", "30", "--temperature", "0", "--json", "--weights-memory", memory}));
+    EXPECT_EQ(json["text"], expected["text"]) << memory;
+    EXPECT_EQ(json["ids"], expected["ids"]) << memory;
+    EXPECT_NE(json["model"]["weight_path"].get<std::string>().find("as packed"), std::string::npos);
+  }
+  expect_failure(program({packed, "x", "--weights", "w4a8"}), 2, {packed, "--weights"});
+  fs::resize_file(out / "packed/weights.safetensors", 1000);
+  expect_failure(program({packed, "x"}), 3, {"weights.safetensors"});
 }
 
 // Ctrl-C in the middle: the line is finished, the figures are told, the code says so.

@@ -50,6 +50,7 @@ TEST(StopMatcher, WhatOnlyBeganIsShownAtTheEnd) {
 
 TEST(StopMatcher, TheFirstToBeCompleteWins) {
   expect({"abcd", "bc"}, "xabcd", {"xa", true});
+  expect({"bc", "abcd"}, "xabcd", {"xa", true});
   expect({"bc", "abc"}, "xabc", {"x", true});  // complete at once: the longer
   expect({"zz", "b"}, "abzz", {"a", true});
 }
