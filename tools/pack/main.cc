@@ -106,7 +106,7 @@ class Program {
   std::unique_ptr<ref::Calibration> calibrate(const ref::Checkpoint& source, ref::Quantiser quantiser,
                                               const std::function<void(const std::string&)>& tick) {
     if (options_.calibrate.empty()) return nullptr;
-    const std::filesystem::path directory = source.directory();
+    const std::filesystem::path& directory = source.directory();
     ref::CalibrationOptions calibration;
     calibration.most_windows = options_.calibrate_windows;
     calibration.factors = quantiser == ref::Quantiser::kGptq;
