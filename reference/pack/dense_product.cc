@@ -30,8 +30,14 @@ Plan select(const omni_layout& weights, int64_t rows, const omni_parallel* paral
   return Plan(plan);
 }
 
-omni::PackedMemory pack(const MatrixView& matrix, int64_t depth, const omni_layout& layout, const omni_parallel* parallel) {
-  omni::PackedMemory memory(omni::packed_size(layout));
+// Grown as needed and kept: large pages are cleared when they are granted, which would take longer than a small product.
+omni::PackedMemory& at_least(omni::PackedMemory* memory, size_t bytes) {
+  if (memory->size() < bytes) *memory = omni::PackedMemory(bytes);
+  return *memory;
+}
+
+void pack(const MatrixView& matrix, int64_t depth, const omni_layout& layout, const omni::PackedMemory& memory,
+          const omni_parallel* parallel) {
   auto args = omni::sized<omni_pack_dense_args>();
   args.source_type = OMNI_DTYPE_F32;
   args.layout = layout;
@@ -42,18 +48,19 @@ omni::PackedMemory pack(const MatrixView& matrix, int64_t depth, const omni_layo
   args.out_bytes = memory.size();
   args.parallel = parallel;
   omni::check(omni_pack_dense(&args, nullptr));
-  return memory;
 }
 
 }  // namespace
 
 void add_product(const MatrixView& a, const MatrixView& b, int64_t depth, float* y, int64_t ld, const omni_parallel* parallel) {
   const omni_layout layout = omni::make_layout(OMNI_FORMAT_W32, b.rows, depth, static_cast<uint32_t>(depth), OMNI_DTYPE_NONE);
-  const omni::PackedMemory weights = pack(b, depth, layout, parallel);
+  thread_local omni::PackedMemory packed, scratch;
+  const omni::PackedMemory& weights = at_least(&packed, omni::packed_size(layout));
+  pack(b, depth, layout, weights, parallel);
   const Plan plan = select(layout, a.rows, parallel);
   size_t workspace_bytes = 0;
   omni::check(omni_workspace_size(plan.get(), static_cast<uint32_t>(a.rows), &workspace_bytes));
-  const omni::PackedMemory workspace(workspace_bytes);
+  const omni::PackedMemory& workspace = at_least(&scratch, workspace_bytes);
   auto args = omni::sized<omni_linear_args>();
   args.m = static_cast<uint32_t>(a.rows);
   args.x = a.data;
