@@ -12,13 +12,13 @@
 #include <mutex>
 
 #include "reference/core/error.h"
+#include "reference/core/parallel.h"
 #include "reference/io/checkpoint.h"
 #include "reference/pack/image.h"
 #include "reference/pack/memory_sink.h"
 #include "reference/pack/models.h"
 #include "reference/pack/packed_file.h"
 #include "reference/pack/packer.h"
-#include "reference/pack/parallel_for.h"
 #include "reference/pack/sha256.h"
 #include "reference/pack/source_scan.h"
 

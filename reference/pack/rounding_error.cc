@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "reference/core/half.h"
-#include "reference/pack/parallel_for.h"
+#include "reference/core/parallel.h"
 
 namespace ref {
 namespace {
