@@ -82,6 +82,9 @@ std::string check_paths(const Options& options) {
   if (modes > 1) return "--verify, --synthetic and --synthetic-source exclude each other";
   if (modes > 0 && !options.calibrate.empty()) return "--calibrate needs a source to read the text with";
   if (!options.calibrate.empty() && options.quantiser == "nearest") return "--calibrate means nothing to --quantiser nearest";
+  const bool wide = options.weights == "w8a8" || options.weights == "bf16" || options.weights == "keep";
+  if (!options.calibrate.empty() && wide && options.head != "w4")
+    return "--calibrate is for 4 bits, not for --weights " + options.weights;
   if (!options.verify.empty() && !options.paths.empty())
     return "--verify takes no other path than its own: " + options.paths.front();
   const size_t wanted = !options.verify.empty() ? 0 : modes == 1 ? 1 : 2;

@@ -112,6 +112,51 @@ TEST_F(OmniPack, UsageErrorsAreLines) {
   EXPECT_EQ(run({"--version"}).exit_code, 0);
 }
 
+// Codes of a layer and of the head.
+std::string codes_in(const fs::path& packed) {
+  const auto file = omni_files::SafetensorsFile::open(packed / "weights.safetensors");
+  std::string codes;
+  for (const char* tensor : {"model.layers.1.mlp.down_proj.codes", "lm_head.codes"}) {
+    const std::span<const std::byte> bytes = file.at(tensor).bytes;
+    codes.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  return codes;
+}
+
+// A text changes what is chosen, the threads do not.
+TEST_F(OmniPack, CalibratesWithAText) {
+  TinySpark model;
+  model.vocabulary = 512;
+  model.write(directory_ / "m");
+  std::ofstream(source_ / "tokenizer.json") << ref::spark::synthetic_tokenizer(512);
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "words of a text " + std::to_string(i * i) + "\n";
+  const std::string file = directory_ / "text.txt";
+  directory_.write("text.txt", text);
+  const auto pack = [&](const std::string& name, std::vector<std::string> options) {
+    std::vector<std::string> arguments = {source_, directory_ / name, "--weights", "w4a8",   "--group",
+                                          "32",    "--head",          "w4",        "--quiet"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(run({"--verify", directory_ / name, "--quiet"}).exit_code, 0);
+    return codes_in(directory_ / name);
+  };
+  const std::string plain = pack("plain", {}), weighted = pack("weighted", {"--calibrate", file}),
+                    gptq = pack("gptq", {"--calibrate", file, "--quantiser", "gptq", "--threads", "1"});
+  EXPECT_TRUE(plain != weighted && weighted != gptq && plain != gptq);
+  EXPECT_TRUE(pack("again", {"--calibrate", file, "--quantiser", "gptq", "--threads", "3"}) == gptq);
+  EXPECT_TRUE(pack("short", {"--calibrate", file, "--calibrate-windows", "1"}) != weighted);
+
+  expect_error(run({source_, out_, "--calibrate", directory_ / "none.txt"}), 3, "none.txt: cannot be opened");
+  expect_error(run({source_, out_, "--calibrate", file, "--weights", "w8a8"}), 2, "4 bits");
+  expect_error(run({source_, out_, "--calibrate", file, "--quantiser", "nearest"}), 2, "nearest");
+  expect_error(run({out_, "--synthetic", "spark-tiny", "--calibrate", file}), 2, "--calibrate");
+  expect_error(run({source_, out_, "--calibrate", file, "--calibrate-windows", "0"}), 2, "--calibrate-windows");
+  fs::remove(source_ / "tokenizer.json");
+  expect_error(run({source_, out_, "--calibrate", file}), 3, "tokenizer.json");
+}
+
 TEST_F(OmniPack, InputErrorsAreLines) {
   expect_error(run({directory_ / "nowhere", out_}), 3, "nowhere: is no directory");
   fs::create_directory(directory_ / "empty");
