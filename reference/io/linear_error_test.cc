@@ -146,6 +146,13 @@ TEST(QuantConfig, RulesOfModules) {
   EXPECT_FALSE(packed->scheme("x.down.1").symmetric);
   EXPECT_EQ(packed->scheme("model.down.0").group, 64);
   EXPECT_FALSE(packed->scheme("model.down.0").act_order);
+  // Whatever the order of the groups.
+  json turned;
+  for (const auto& [from, to] : {std::pair{"c", "0"}, std::pair{"b", "1"}, std::pair{"a", "2"}}) turned[to] = groups[from];
+  const auto other = read_quant_config({{"quantization_config", with(kPacked, "/config_groups", turned)}}, "config.json");
+  EXPECT_EQ(other->scheme("up").group, 128);
+  EXPECT_EQ(other->scheme("x.down.1").group, 32);
+  EXPECT_EQ(other->scheme("model.down.0").group, 64);
   // A pattern is matched from the start.
   const json anchored = json::parse(R"({"b": {"targets": ["re:down"], "weights": {"num_bits": 4, "group_size": 32}}})");
   const auto narrow = read_quant_config({{"quantization_config", with(kPacked, "/config_groups", anchored)}}, "config.json");
