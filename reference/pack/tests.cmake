@@ -5,3 +5,4 @@ omni_reference_test(packed_directory_test reference/pack/packed_directory_test.c
 omni_reference_test(packer_int4_test reference/pack/packer_int4_test.cc)
 omni_reference_test(packer_notes_test reference/pack/packer_notes_test.cc)
 omni_reference_test(packed_reader_test reference/pack/packed_reader_test.cc)
+omni_reference_test(lane_math_test reference/pack/lane_math_test.cc)
