@@ -57,7 +57,7 @@ std::map<std::string, std::vector<float>> seen_by_a_decoder(const Directory& mod
   return recorder.tensors;
 }
 
-void expect_moments(const InputMoments& found, const std::vector<float>& x, int64_t k) {
+void expect_moments(const InputMoments& found, const std::vector<float>& x, int64_t k, double tolerance = 1e-4) {
   const auto rows = static_cast<int64_t>(x.size()) / k;
   ASSERT_EQ(found.k(), k);
   ASSERT_EQ(found.rows(), rows);
@@ -76,7 +76,7 @@ void expect_moments(const InputMoments& found, const std::vector<float>& x, int6
   }
   const double mean = trace / static_cast<double>(k);
   for (int64_t i = 0; i < k; ++i) expected[static_cast<size_t>(i * (k + 1))] += 0.01 * mean;
-  for (size_t i = 0; i < block.size(); ++i) ASSERT_NEAR(block[i], expected[i], 1e-4 * mean) << i;
+  for (size_t i = 0; i < block.size(); ++i) ASSERT_NEAR(block[i], expected[i], tolerance * mean) << i;
 }
 
 TEST(TextCalibration, SeesWhatADecoderSees) {
@@ -102,14 +102,8 @@ TEST(TextCalibration, SeesWhatADecoderSees) {
       expect_moments(calibration->inputs(module + "mlp.down_proj"), seen.at(tensor + "ffn_act"), tiny.intermediate);
       EXPECT_TRUE(calibration->inputs(module + "mlp.down_proj").factor().empty());
     }
-    // The decoder only shows rows to its head that get logits, in bf16; these are all of them in fp32.
-    const InputMoments& head = calibration->inputs(tiny.tied ? "model.embedding" : "lm_head");
-    EXPECT_EQ(head.rows(), static_cast<int64_t>(ids.size()));
-    const std::vector<float>& norm = seen.at("final_norm");
-    double sum = 0;
-    for (size_t i = 0; i < norm.size(); i += static_cast<size_t>(tiny.hidden))
-      sum += static_cast<double>(norm[i]) * static_cast<double>(norm[i]);
-    EXPECT_NEAR(head.diagonal()[0], sum / static_cast<double>(ids.size()), 0.02 * sum / static_cast<double>(ids.size()) + 0.02);
+    // A decoder's are rounded to bf16 where its head asks for that.
+    expect_moments(calibration->inputs(tiny.tied ? "model.embedding" : "lm_head"), seen.at("final_norm"), tiny.hidden, 5e-3);
   }
 }
 
