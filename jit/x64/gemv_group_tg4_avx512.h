@@ -9,8 +9,8 @@
 //
 // A 64-byte load at byte offset b = 0..3 then has the code of channel 4l + b in the low four bits of dword l, and VPERMPS reads no
 // more than those. Left are one shift, eight look-ups and eight FMAs for 128 codes: 17 slots. The loop
-// alone takes 9.5 cycles, copies included, and the whole kernel 10.5. fp32 scales take four permutes a register and group instead of
-// two: a model of 1.7 billion weights makes a token in 40.6 ms so, and in 45.0 with the other loop.
+// alone takes 9.5 cycles, copies included, and the whole kernel 10.5. fp32 scales take four permutes a register and group instead
+// of two: a model of 1.7 billion weights makes a token in 40.6 ms so, and in 45.0 with the other loop.
 #pragma once
 
 #include "jit/x64/linear_tg4_avx512.h"
