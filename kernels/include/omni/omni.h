@@ -9,14 +9,18 @@
 #ifndef OMNI_OMNI_H
 #define OMNI_OMNI_H
 
+#include "omni/activation.h"
 #include "omni/attention.h"
+#include "omni/conv1d.h"
 #include "omni/cpu.h"
 #include "omni/dense.h"
 #include "omni/dequant.h"
 #include "omni/gather.h"
 #include "omni/geglu.h"
 #include "omni/headgate.h"
+#include "omni/headnorm.h"
 #include "omni/kernels.h"
+#include "omni/layernorm.h"
 #include "omni/layout.h"
 #include "omni/linear.h"
 #include "omni/memory.h"
@@ -26,6 +30,7 @@
 #include "omni/rmsnorm.h"
 #include "omni/rope.h"
 #include "omni/status.h"
+#include "omni/swiglu.h"
 #include "omni/version.h"
 
 #endif

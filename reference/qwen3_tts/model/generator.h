@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames of speech, one at a time: talker, code predictor and the two samplers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/core/observer.h"
+#include "reference/qwen3_tts/model/code_predictor.h"
+#include "reference/qwen3_tts/model/talker.h"
+#include "reference/sampling/sampler.h"
+
+namespace ref::tts {
+
+struct SpeechSampling {
+  bool sample = true, predictor_sample = true;  // else greedy
+  double temperature = 0.9, top_p = 1.0, repetition_penalty = 1.05;
+  int64_t top_k = 50;
+  double predictor_temperature = 0.9, predictor_top_p = 1.0;
+  int64_t predictor_top_k = 50;
+  uint64_t seed = 0;  // of both samplers, each with a generator of its own
+};
+
+enum class Stop : uint8_t { kRunning, kEndOfSpeech, kMaxFrames, kContextFull };
+
+// Seconds of the last frame by stage.
+struct FrameTimes {
+  double talker = 0, predictor = 0, sampling = 0;
+  std::array<double, kCodebooks - 1> substep = {};
+};
+
+// Changes or records logits before they are picked from: tests, parity, teacher forcing.
+struct GeneratorHooks {
+  std::function<void(int64_t frame, std::span<float> logits)> talker_logits = nullptr;        // raw
+  std::function<void(int64_t frame, std::span<const float> scores)> talker_scores = nullptr;  // after penalty and suppression
+  std::function<void(int64_t frame, int64_t codebook, std::span<float> logits)> predictor_logits = nullptr;
+  std::function<std::optional<int32_t>(int64_t frame, int64_t codebook)> forced = nullptr;  // instead of a pick
+  Observer* observer = nullptr;
+};
+
+class Generator {
+ public:
+  // Both models are borrowed, and used by one generator at a time.
+  Generator(Talker* talker, CodePredictor* predictor);
+  ~Generator();
+
+  // Prefills. max_frames: frames are made until then at most. Throws Error for sampling options out of range (naming them).
+  void start(const Prompt& prompt, const SpeechSampling& sampling, int64_t max_frames, const GeneratorHooks& hooks = {});
+  // The next frame, or nothing once stop() is not kRunning.
+  std::optional<Frame> next();
+  Stop stop() const;
+  int64_t frames() const;
+  const FrameTimes& times() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ref::tts
