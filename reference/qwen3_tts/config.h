@@ -16,6 +16,7 @@ inline constexpr int64_t kCodebooks = 16;       // codes of a frame
 inline constexpr int64_t kSampleRate = 24000;   // of everything that is heard
 inline constexpr int64_t kFrameSamples = 1920;  // 80 ms
 inline constexpr double kFramesPerSecond = 12.5;
+inline constexpr int64_t kControlIds = 1024;  // of the talker's vocabulary, behind the codes of codebook 0
 
 using Frame = std::array<int32_t, kCodebooks>;
 

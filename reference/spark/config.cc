@@ -1,62 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/spark/config.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "reference/core/error.h"
+#include "reference/core/config_reader.h"
 
 namespace ref::spark {
 namespace {
 
 using nlohmann::json;
 
-// Sizes beyond these are no model: products of two fit 63 bits with room.
-constexpr int64_t kMostSize = int64_t{1} << 24;
-constexpr int64_t kMostLayers = 1024;
-
-// A JSON object with the defaults of the published configuration class; every complaint names the key and what stands there.
-class Reader {
- public:
-  Reader(const json& object, std::string name) : object_(object), name_(std::move(name)) {}
-
-  [[noreturn]] void refuse(const char* key, const std::string& why) const {
-    throw Error(name_ + ": \"" + key + "\" " + why + (has(key) ? ", not " + object_[key].dump().substr(0, 80) : ""));
-  }
-  bool has(const char* key) const { return object_.contains(key) && !object_[key].is_null(); }
-
-  int64_t size(const char* key, int64_t otherwise, int64_t least, int64_t most) const {
-    if (!has(key)) return otherwise;
-    const json& value = object_[key];
-    if (!value.is_number_integer() || value.get<int64_t>() < least || value.get<int64_t>() > most) {
-      refuse(key, "must be a whole number in " + std::to_string(least) + ".." + std::to_string(most));
-    }
-    return value.get<int64_t>();
-  }
-  double positive(const char* key, double otherwise) const {
-    if (!has(key)) return otherwise;
-    const json& value = object_[key];
-    if (!value.is_number() || !(value.get<double>() > 0) || !std::isfinite(value.get<double>()))
-      refuse(key, "must be a positive number");
-    return value.get<double>();
-  }
-  bool flag(const char* key, bool otherwise) const {
-    if (!has(key)) return otherwise;
-    if (!object_[key].is_boolean()) refuse(key, "must be true or false");
-    return object_[key].get<bool>();
-  }
-  std::string word(const char* key, const char* otherwise) const {
-    if (!has(key)) return otherwise;
-    if (!object_[key].is_string()) refuse(key, "must be a word");
-    return object_[key].get<std::string>();
-  }
-  const json& object() const { return object_; }
-  const std::string& name() const { return name_; }
-
- private:
-  const json& object_;
-  std::string name_;
-};
+using Reader = ConfigReader;
+constexpr int64_t kMostSize = Reader::kMostSize;
+constexpr int64_t kMostLayers = Reader::kMostLayers;
 
 Rope read_rope(const Reader& config, const char* type, int64_t head_dim) {
   const json& all = config.object();

@@ -1,0 +1,1 @@
+omni_reference_test(tts_config_test reference/qwen3_tts/config_test.cc)
