@@ -20,4 +20,10 @@ class Observer {
                       int64_t ld) = 0;
 };
 
+// Tells the observer unless there is none, or it does not want to know.
+inline void observe(Observer* observer, const std::string& name, int64_t position, int64_t rows, int64_t columns, omni_dtype type,
+                    const void* data, int64_t ld) {
+  if (observer != nullptr && rows > 0 && observer->wants(name)) observer->tensor(name, position, rows, columns, type, data, ld);
+}
+
 }  // namespace ref

@@ -7,6 +7,7 @@
 
 #include "reference/cache/available.h"
 #include "reference/cache/kv.h"
+#include "reference/core/describe.h"
 #include "reference/spark/embedding.h"
 #include "reference/spark/layer.h"
 
@@ -89,7 +90,7 @@ Decoder::State::State(std::shared_ptr<const ModelWeights> model, const DecoderOp
   const RowPolicy policy = head_policy(options);
   const Matrix& matrix = weights->matrix("lm_head", config.vocabulary, config.hidden);
   const omni_dtype rows = common_row_type({&matrix}, policy);
-  final_norm.emplace(config, *weights, "model.norm.weight", rows, plans);
+  final_norm.emplace(widen(weights->plain("model.norm.weight", {config.hidden})), config.eps, rows, plans);
   lm_head.emplace(weights->name + ": lm_head", matrix, std::vector<float>(), rows, LinearOutput{}, policy, backend, linear_plans);
   caches.emplace(shape, request);
   activations.emplace(config, options.chunk);
@@ -204,8 +205,7 @@ uint64_t Decoder::cache_bytes() const { return state_->caches->bytes(); }
 std::vector<std::string> Decoder::describe() const {
   std::vector<std::string> lines;
   for (const Layer& layer : state_->layers) layer.describe(&lines);
-  lines.push_back(std::string("lm_head (") + (state_->final_norm->type() == OMNI_DTYPE_F32 ? "fp32" : "bf16") + " rows) " +
-                  state_->lm_head->describe());
+  lines.push_back(linear_line("lm_head", *state_->lm_head, state_->final_norm->type()));
   return lines;
 }
 

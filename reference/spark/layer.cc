@@ -3,34 +3,6 @@
 
 namespace ref::spark {
 
-void observe(Observer* observer, const std::string& name, int64_t position, int64_t rows, int64_t columns, omni_dtype type,
-             const void* data, int64_t ld) {
-  if (observer != nullptr && rows > 0 && observer->wants(name)) observer->tensor(name, position, rows, columns, type, data, ld);
-}
-
-StreamNorm::StreamNorm(const Config& config, const ModelWeights& weights, const std::string& name, omni_dtype y_type, Plans& plans)
-    : weight_(widen(weights.plain(name, {config.hidden}))),
-      type_(y_type),
-      plain_(plans.norm(y_type, false)),
-      adding_(plans.norm(y_type, true)) {}
-
-void StreamNorm::run(const Activations& activations, uint32_t first, uint32_t rows, bool pending, const Backend& backend) const {
-  const Rows2d& x = pending ? activations.branch : activations.stream;
-  const Rows2d y = activations.normed.as(type_);
-  omni_rmsnorm_args args = {};
-  args.size = sizeof args;
-  args.m = rows - first;
-  args.x = x.at(first);
-  args.ldx = x.ld;
-  args.weight = weight_.data();
-  args.residual = activations.stream.at(first);
-  args.ld_residual = activations.stream.ld;
-  args.y = y.at(first);
-  args.ldy = y.ld;
-  args.parallel = &backend.parallel;
-  check(omni_rmsnorm_run(pending ? adding_ : plain_, &args), "norm");
-}
-
 Linear Layer::linear(const LayerContext& context, const std::string& part, int64_t n, int64_t k, bool biased, omni_dtype x_type,
                      const LinearOutput& output) const {
   const std::string name = prefix_ + part;
@@ -51,10 +23,11 @@ Layer::Layer(const LayerContext& context, int64_t index)
   const Matrix& qkv = weights.matrix(prefix_ + "self_attn.q_k_v_proj", config_.qkv_rows(), hidden);
   const Matrix& out = weights.matrix(prefix_ + "self_attn.out_proj", hidden, width);
   const Matrix& down = weights.matrix(prefix_ + "mlp.down_proj", hidden, feed);
+  const auto norm_weight = [&](const char* part) { return widen(weights.plain(prefix_ + part, {hidden})); };
   const LinearOutput to_stream = {OMNI_DTYPE_F32, !fused_norm_};
 
   const omni_dtype normed = common_row_type({&qkv}, context.policy);
-  attention_norm_.emplace(config_, weights, prefix_ + "input_layernorm.weight", normed, context.plans);
+  attention_norm_.emplace(norm_weight("input_layernorm.weight"), config_.eps, normed, context.plans);
   qkv_.emplace(linear(context, "self_attn.q_k_v_proj", config_.qkv_rows(), hidden, config_.attention_bias, normed, {}));
   rope_plan_ = context.plans.rope(config_.rope(index).rot);
   attention_type_ = common_row_type({&out}, context.policy);
@@ -75,13 +48,13 @@ Layer::Layer(const LayerContext& context, int64_t index)
   if (joined) {
     const Matrix& both = weights.matrix(prefix_ + "mlp.gate_up_proj", 2 * feed, hidden);
     const omni_dtype x_type = common_row_type({&both}, context.policy);
-    feed_norm_.emplace(config_, weights, prefix_ + "post_attention_layernorm.weight", x_type, context.plans);
+    feed_norm_.emplace(norm_weight("post_attention_layernorm.weight"), config_.eps, x_type, context.plans);
     gate_up_.push_back(linear(context, "mlp.gate_up_proj", 2 * feed, hidden, config_.mlp_bias, x_type, to_product));
   } else {
     const Matrix& gate = weights.matrix(prefix_ + "mlp.gate_proj", feed, hidden);
     const Matrix& up = weights.matrix(prefix_ + "mlp.up_proj", feed, hidden);
     const omni_dtype x_type = common_row_type({&gate, &up}, context.policy);
-    feed_norm_.emplace(config_, weights, prefix_ + "post_attention_layernorm.weight", x_type, context.plans);
+    feed_norm_.emplace(norm_weight("post_attention_layernorm.weight"), config_.eps, x_type, context.plans);
     gate_up_.push_back(linear(context, "mlp.gate_proj", feed, hidden, config_.mlp_bias, x_type, to_product));
     gate_up_.push_back(linear(context, "mlp.up_proj", feed, hidden, config_.mlp_bias, x_type, to_product));
   }

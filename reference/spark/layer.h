@@ -11,28 +11,13 @@
 #include "reference/core/model_weights.h"
 #include "reference/core/observer.h"
 #include "reference/core/rope_table.h"
+#include "reference/core/stream_norm.h"
 #include "reference/spark/decoder.h"
 #include "reference/spark/head_gate.h"
 #include "reference/spark/plans.h"
 #include "reference/spark/rows.h"
 
 namespace ref::spark {
-
-// RMSNorm of the stream: adds what a branch has left in activations.branch first where the stream lacks it.
-class StreamNorm {
- public:
-  StreamNorm(const Config& config, const ModelWeights& weights, const std::string& name, omni_dtype y_type, Plans& plans);
-  // Rows [first, rows) of the stream to activations.normed, of the type that it is then of.
-  void run(const Activations& activations, uint32_t first, uint32_t rows, bool pending, const Backend& backend) const;
-  omni_dtype type() const { return type_; }
-  const omni_plan* plan(bool adding) const { return adding ? adding_ : plain_; }
-  uint64_t bytes() const { return weight_.size() * sizeof(float); }
-
- private:
-  std::vector<float> weight_;
-  omni_dtype type_;
-  const omni_plan *plain_, *adding_;
-};
 
 // What the layers of a model have in common.
 struct LayerContext {
@@ -91,9 +76,5 @@ class Layer {
 
 // How the rows of linear layers meet their weights under these options.
 RowPolicy layer_policy(const DecoderOptions& options);
-
-// Tells the observer unless there is none.
-void observe(Observer* observer, const std::string& name, int64_t position, int64_t rows, int64_t columns, omni_dtype type,
-             const void* data, int64_t ld);
 
 }  // namespace ref::spark

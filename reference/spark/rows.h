@@ -1,34 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of activations, and the buffers that the layers of one sequence share.
+// The buffers of activations that the layers of one sequence share.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "reference/core/memory.h"
+#include "reference/core/rows.h"
 #include "reference/spark/config.h"
 
 namespace ref::spark {
 
-// [rows][ld] elements of `type`.
-struct Rows2d {
-  std::byte* data = nullptr;
-  omni_dtype type = OMNI_DTYPE_F32;
-  int64_t ld = 0;
-
-  std::byte* at(int64_t row, int64_t column = 0) const { return data + (row * ld + column) * element_bytes(type); }
-  float* f32(int64_t row, int64_t column = 0) const { return reinterpret_cast<float*>(at(row, column)); }
-  Rows2d as(omni_dtype other) const { return {data, other, ld}; }
-};
-
 // Buffers for `rows` rows, all in one block. Each is as wide as fp32 needs; its users say what it holds.
-class Activations {
+class Activations : public StreamRows {
  public:
   Activations(const Config& config, int64_t rows) : memory_(layout(config, rows, nullptr)) { layout(config, rows, memory_.data()); }
 
-  Rows2d stream;     // residual stream, fp32
-  Rows2d branch;     // what a branch adds to it, fp32
-  Rows2d normed;     // input of the linear layers
   Rows2d qkv;        // fp32
   Rows2d attention;  // heads' outputs
   Rows2d gate_up;    // where qkv and attention were, which are done with by then
