@@ -33,7 +33,8 @@ class CodePredictor {
   CodePredictor(CodePredictor&&) noexcept;
 
   // Codes 1..15 that follow the talker's hidden row and code 0, whose embedding row of the talker is given. Throws Error naming a
-  // code outside of the vocabulary.
+  // code outside of the vocabulary. Never allocates without an observer. One sees "predictor.input" (after the projection),
+  // "predictor.layer.N.*" and "predictor.hidden", at positions 0, 1 and then 2..15.
   Frame frame(std::span<const float> hidden, int32_t code0, std::span<const float> code0_row, const Pick& pick,
               Observer* observer = nullptr);
 

@@ -2,6 +2,7 @@
 // Frames of speech, one at a time: talker, code predictor and the two samplers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,7 +23,9 @@ struct SpeechSampling {
   int64_t top_k = 50;
   double predictor_temperature = 0.9, predictor_top_p = 1.0;
   int64_t predictor_top_k = 50;
-  uint64_t seed = 0;  // of both samplers, each with a generator of its own
+  // Of both samplers, each with a generator of its own: the low half of SplitMix64(seed) for codebook 0, the high half for the
+  // others. What one of them draws never depends on the options of the other.
+  uint64_t seed = 0;
 };
 
 enum class Stop : uint8_t { kRunning, kEndOfSpeech, kMaxFrames, kContextFull };
@@ -39,6 +42,8 @@ struct GeneratorHooks {
   std::function<void(int64_t frame, std::span<const float> scores)> talker_scores = nullptr;  // after penalty and suppression
   std::function<void(int64_t frame, int64_t codebook, std::span<float> logits)> predictor_logits = nullptr;
   std::function<std::optional<int32_t>(int64_t frame, int64_t codebook)> forced = nullptr;  // instead of a pick
+  // What was picked or forced, an end of speech and a code beyond the last frame included.
+  std::function<void(int64_t frame, int64_t codebook, int32_t id)> picked = nullptr;
   Observer* observer = nullptr;
 };
 
@@ -48,9 +53,12 @@ class Generator {
   Generator(Talker* talker, CodePredictor* predictor);
   ~Generator();
 
-  // Prefills. max_frames: frames are made until then at most. Throws Error for sampling options out of range (naming them).
+  // Prefills. max_frames: frames are made until then at most; whether speech ended there, or was cut, is asked of the talker once
+  // more, so that a reference's limit of N tokens is one of N - 1 frames. Throws Error for sampling options out of range (naming
+  // them), or a prompt that the context does not hold.
   void start(const Prompt& prompt, const SpeechSampling& sampling, int64_t max_frames, const GeneratorHooks& hooks = {});
-  // The next frame, or nothing once stop() is not kRunning.
+  // The next frame, or nothing once stop() is not kRunning. The first needs no more than the prefill; every other begins with a
+  // step of the talker.
   std::optional<Frame> next();
   Stop stop() const;
   int64_t frames() const;

@@ -38,11 +38,16 @@ class Talker {
   Talker(Talker&&) noexcept;
 
   const Config& config() const;
-  // Throws Error naming a language or speaker that the model does not have, an empty text, a voice that does not fit the model.
+  // Throws Error naming a language or speaker that the model does not have (and those it has), an empty text, a voice that does not
+  // fit the model. An instruction is left out where the model was not trained for one: Config::takes_instruct(). Runs kernels, so
+  // not beside append().
   Prompt prompt(const PromptRequest& request) const;
   void reset();
   int64_t position() const;
-  // Appends rows [count][hidden]; afterwards hidden() and logits() are those of the last. Throws Error when the context is full.
+  int64_t context() const;  // positions at most
+  // Appends rows [count][hidden]; afterwards hidden() and logits() are those of the last. The bits do not depend on how rows are
+  // cut into calls. Throws Error when the context is full; then nothing was appended. An observer sees "talker.input",
+  // "talker.layer.N.*" and "talker.hidden" of every row; without one the last layer is computed for the last row only.
   void append(std::span<const float> rows, Observer* observer = nullptr);
   std::span<const float> hidden() const;  // after the final norm, fp32
   std::span<const float> logits() const;  // of the codec head, fp32
