@@ -13,7 +13,7 @@ class Generator {
   explicit Generator(uint64_t seed) : engine_(static_cast<uint32_t>(seed)) {}
 
   // An exponential variate of rate 1, as torch's exponential_ makes it for fp32: two words, u = (first:second mod 2^53) / 2^53,
-  // then float(-log1p(-u)).
+  // then float(-log1p(-u)), log1p of SLEEF in double, whose bits no processor changes.
   float exponential();
   // Leaves out `count` of them.
   void skip_exponentials(uint64_t count) { engine_.discard(2 * count); }

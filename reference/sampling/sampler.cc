@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/sampling/sampler.h"
 
+#include <sleef.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -56,7 +58,7 @@ void keep_min_p(double p, std::span<float> logits) {
   const float most = *std::ranges::max_element(logits);
   // p_i < min_p * p_max, without the softmax: the common factor cancels.
   for (float& logit : logits) {
-    if (std::exp(static_cast<double>(logit) - most) < p) logit = kNever;
+    if (Sleef_cinz_expd1_u10purec(static_cast<double>(logit) - most) < p) logit = kNever;
   }
 }
 
@@ -106,7 +108,7 @@ std::vector<float> probabilities(std::span<const float> logits) {
   std::vector<double> weights(logits.size());
   double sum = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
-    weights[i] = logits[i] == kNever ? 0.0 : std::exp(static_cast<double>(logits[i]) - most);
+    weights[i] = logits[i] == kNever ? 0.0 : Sleef_cinz_expd1_u10purec(static_cast<double>(logits[i]) - most);
     sum += weights[i];
   }
   std::vector<float> result(logits.size());

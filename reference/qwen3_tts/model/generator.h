@@ -12,21 +12,10 @@
 
 #include "reference/core/observer.h"
 #include "reference/qwen3_tts/model/code_predictor.h"
+#include "reference/qwen3_tts/model/codec_sampler.h"
 #include "reference/qwen3_tts/model/talker.h"
-#include "reference/sampling/sampler.h"
 
 namespace ref::tts {
-
-struct SpeechSampling {
-  bool sample = true, predictor_sample = true;  // else greedy
-  double temperature = 0.9, top_p = 1.0, repetition_penalty = 1.05;
-  int64_t top_k = 50;
-  double predictor_temperature = 0.9, predictor_top_p = 1.0;
-  int64_t predictor_top_k = 50;
-  // Of both samplers, each with a generator of its own: the low half of SplitMix64(seed) for codebook 0, the high half for the
-  // others. What one of them draws never depends on the options of the other.
-  uint64_t seed = 0;
-};
 
 enum class Stop : uint8_t { kRunning, kEndOfSpeech, kMaxFrames, kContextFull };
 
@@ -58,7 +47,7 @@ class Generator {
   // them), or a prompt that the context does not hold.
   void start(const Prompt& prompt, const SpeechSampling& sampling, int64_t max_frames, const GeneratorHooks& hooks = {});
   // The next frame, or nothing once stop() is not kRunning. The first needs no more than the prefill; every other begins with a
-  // step of the talker.
+  // step of the talker. After an Error nothing more is made.
   std::optional<Frame> next();
   Stop stop() const;
   int64_t frames() const;

@@ -80,15 +80,15 @@ inline SpeechSampling greedy() {
 }
 
 // All frames of a request, and why they ended.
-struct Run {
+struct Made {
   std::vector<Frame> frames;
   Stop stop;
 };
-inline Run run(Pair* pair, const Prompt& prompt, const SpeechSampling& sampling, int64_t max_frames,
-               const GeneratorHooks& hooks = {}) {
+inline Made run(Pair* pair, const Prompt& prompt, const SpeechSampling& sampling, int64_t max_frames,
+                const GeneratorHooks& hooks = {}) {
   Generator generator(&pair->talker, &pair->predictor);
   generator.start(prompt, sampling, max_frames, hooks);
-  Run result;
+  Made result;
   while (const std::optional<Frame> frame = generator.next()) result.frames.push_back(*frame);
   result.stop = generator.stop();
   return result;
