@@ -65,6 +65,14 @@ json read_json_object(const fs::path& file, uint64_t most_bytes) {
   }
 }
 
+json read_model_config(const fs::path& directory) {
+  json root = read_json_object(directory / "config.json");
+  std::error_code ignored;
+  const fs::path part = directory / kSpeechTokenizer;
+  if (fs::exists(part, ignored)) root[kSpeechTokenizer] = read_json_object(part / "config.json");
+  return root;
+}
+
 std::string TensorView::where() const { return file->name() + ": tensor \"" + name + "\""; }
 
 void Checkpoint::add(omni_files::SafetensorsFile opened) {
@@ -76,26 +84,32 @@ void Checkpoint::add(omni_files::SafetensorsFile opened) {
   }
 }
 
+void Checkpoint::add_directory(const fs::path& directory) {
+  std::error_code ignored;
+  if (const fs::path index = directory / kIndex; fs::exists(index, ignored)) {
+    for (const std::string& file : files_of_index(index)) add(open_file(directory / file));
+    const json map = read_json_object(index)["weight_map"];
+    for (const auto& [tensor, file] : map.items()) {
+      const TensorView* found = find(tensor);
+      if (found == nullptr || found->file->name() != (directory / file.get<std::string>()).string()) {
+        throw Error(index.string() + ": tensor \"" + tensor + "\" is not in " + file.get<std::string>());
+      }
+    }
+    return;
+  }
+  if (!fs::exists(directory / kSingle, ignored)) {
+    throw Error(directory.string() + ": has neither " + kSingle + " nor " + kIndex);
+  }
+  add(open_file(directory / kSingle));
+}
+
 Checkpoint Checkpoint::open(const fs::path& directory) {
   std::error_code ignored;
   if (!fs::is_directory(directory, ignored)) throw Error(directory.string() + ": is no directory");
   Checkpoint checkpoint;
   checkpoint.directory_ = directory;
-  if (const fs::path index = directory / kIndex; fs::exists(index, ignored)) {
-    for (const std::string& file : files_of_index(index)) checkpoint.add(open_file(directory / file));
-    const json map = read_json_object(index)["weight_map"];
-    for (const auto& [tensor, file] : map.items()) {
-      const TensorView* found = checkpoint.find(tensor);
-      if (found == nullptr || found->file->name() != (directory / file.get<std::string>()).string()) {
-        throw Error(index.string() + ": tensor \"" + tensor + "\" is not in " + file.get<std::string>());
-      }
-    }
-    return checkpoint;
-  }
-  if (!fs::exists(directory / kSingle, ignored)) {
-    throw Error(directory.string() + ": has neither " + kSingle + " nor " + kIndex);
-  }
-  checkpoint.add(open_file(directory / kSingle));
+  checkpoint.add_directory(directory);
+  if (const fs::path part = directory / kSpeechTokenizer; fs::exists(part, ignored)) checkpoint.add_directory(part);
   return checkpoint;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights of a model directory in Hugging Face layout: one model.safetensors, or shards with model.safetensors.index.json.
+// The weights of a model directory in Hugging Face layout: one model.safetensors, or shards with model.safetensors.index.json. A
+// part of the model in a directory of its own (the speech tokenizer of Qwen3-TTS) has its weights there in the same way, and its
+// tensors are those of the one model.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +28,13 @@ struct TensorView {
   std::string where() const;
 };
 
+// A part of a model and its directory.
+inline constexpr const char* kSpeechTokenizer = "speech_tokenizer";
+
 class Checkpoint {
  public:
-  // Maps every file. Throws Error naming the file, and the tensor, that is wrong. Nothing in an index may lead out of the
-  // directory by its name; symbolic links that lie in it are followed, as in Hugging Face's cache.
+  // Maps every file, those of parts included. Throws Error naming the file, and the tensor, that is wrong. Nothing in an index may
+  // lead out of the directory by its name; symbolic links that lie in it are followed, as in Hugging Face's cache.
   static Checkpoint open(const std::filesystem::path& directory);
 
   // nullptr when there is none.
@@ -43,11 +48,16 @@ class Checkpoint {
 
  private:
   void add(omni_files::SafetensorsFile file);
+  void add_directory(const std::filesystem::path& directory);
 
   std::filesystem::path directory_;
   std::map<std::string, omni_files::SafetensorsFile> files_;  // by path; a map, as views point into it
   std::map<std::string, TensorView> tensors_;
 };
+
+// config.json of a model directory; that of a part stands under the part's name. Throws Error naming the file that is absent or
+// wrong.
+nlohmann::json read_model_config(const std::filesystem::path& directory);
 
 // Reads a JSON file. Throws Error naming it when it is absent, larger than `most_bytes`, or no JSON object.
 nlohmann::json read_json_object(const std::filesystem::path& file, uint64_t most_bytes = uint64_t{64} << 20);

@@ -50,4 +50,8 @@ inline float scale_of(const LinearSource& source, int64_t group, int64_t channel
   return load_float(*source.scales, source.scales_by_channel ? channel * source.groups() + group : group * source.n + channel);
 }
 
+// Of linear_rows.cc, which serves every kind of source.
+void read_convolution_rows(const LinearSource& source, int64_t n0, int64_t n1, float* out);
+void read_transposed_rows(const LinearSource& source, int64_t n0, int64_t n1, float* out);
+
 }  // namespace ref

@@ -91,6 +91,8 @@ void read_scales(const LinearSource& source, std::vector<float>* scales, std::ve
 }
 
 void read_rows(const LinearSource& source, int64_t n0, int64_t n1, float* out) {
+  if (source.order == RowOrder::kConvolution) return read_convolution_rows(source, n0, n1, out);
+  if (source.order == RowOrder::kTransposed) return read_transposed_rows(source, n0, n1, out);
   if (source.dense != nullptr) return rows_of_dense(source, n0, n1, out);
   // A few rows at a time, so that the codes stay in the cache. GPTQ and AWQ interleave rows: eight make whole words.
   constexpr int64_t kRows = 16;

@@ -37,14 +37,17 @@ class Builder {
     check_omni(omni_packed_size(&plan.layout, &codes), plan.name);
     check_omni(omni_scales_size(&plan.layout, &scales), plan.name);
     image_.metadata["layout." + plan.name] = layout_text(plan.layout);
+    const size_t first = image_.tensors.size();
     add(plan.name + ".codes", "U8", {static_cast<int64_t>(codes)});
     if (scales != 0) add_scales(plan);
     if (plan.permuted()) add(plan.name + ".permutation", "I32", {plan.layout.k});
+    for (size_t i = first; plan.seldom && i < image_.tensors.size(); ++i) mark_seldom(image_.tensors[i].name);
   }
 
   void add(const PlainPlan& plan) {
     add(plan.name, dtype_name(plan.type), plan.shape);
     if (plan.lookup) image_.metadata["lookup." + plan.name] = "rows";
+    if (plan.seldom) mark_seldom(plan.name);
   }
 
   Image finish() {
@@ -54,6 +57,8 @@ class Builder {
   std::map<std::string, std::string>& metadata() { return image_.metadata; }
 
  private:
+  void mark_seldom(const std::string& tensor) { image_.metadata["seldom." + tensor] = "whole"; }
+
   void add_scales(const MatrixPlan& plan) {
     const int64_t groups = (plan.layout.k + plan.layout.group - 1) / plan.layout.group;
     std::vector<int64_t> shape = {groups, plan.layout.n};
@@ -66,7 +71,7 @@ class Builder {
   void align() {
     const uint64_t over = image_.bytes % kImageAlignment;
     if (over == 0) return;
-    add("__pad." + std::to_string(pads_++), "U8", {static_cast<int64_t>(kImageAlignment - over)}, true);
+    add(kPadPrefix + std::to_string(pads_++), "U8", {static_cast<int64_t>(kImageAlignment - over)}, true);
   }
 
   Image image_;
@@ -80,12 +85,17 @@ const char* dtype_name(omni_dtype type) {
   return type == OMNI_DTYPE_F16 ? "F16" : "F32";
 }
 
-// Tables that only serve lookups stand last, so that everything else is one block.
+// What is not read for every token stands last, so that everything else is one block: parts of seldom use, then tables that only
+// serve lookups.
 Image make_image(const PackPlan& plan) {
   Builder builder;
-  for (const MatrixPlan& matrix : plan.matrices) builder.add(matrix);
-  for (const PlainPlan& plain : plan.plains) {
-    if (!plain.lookup) builder.add(plain);
+  for (const bool seldom : {false, true}) {
+    for (const MatrixPlan& matrix : plan.matrices) {
+      if (matrix.seldom == seldom) builder.add(matrix);
+    }
+    for (const PlainPlan& plain : plan.plains) {
+      if (plain.seldom == seldom && !plain.lookup) builder.add(plain);
+    }
   }
   for (const PlainPlan& plain : plan.plains) {
     if (plain.lookup) builder.add(plain);

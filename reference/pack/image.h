@@ -13,6 +13,7 @@
 namespace ref {
 
 inline constexpr uint64_t kImageAlignment = 64;
+inline constexpr const char* kPadPrefix = "__pad.";  // of what fills a gap between tensors
 inline constexpr const char* kFormatName = "omni-packed";
 inline constexpr const char* kFormatVersion = "1";
 

@@ -39,8 +39,10 @@ void for_each_run(const std::vector<LinearSource>& sources, int64_t n0, int64_t 
   }
 }
 
+// Where rows of a dense source lie; of a transposed convolution they lie everywhere.
 Bytes rows_of(const LinearSource& source, int64_t n0, int64_t n1) {
   const Bytes bytes = source.dense->bytes();
+  if (source.order == RowOrder::kTransposed) return bytes;
   const auto row = bytes.size() / static_cast<size_t>(source.n);
   return bytes.subspan(row * static_cast<size_t>(n0), row * static_cast<size_t>(n1 - n0));
 }
@@ -149,7 +151,8 @@ class MatrixPacker {
     args.parallel = target_.parallel;
     const LinearSource& first = plan_.sources.front();
     Bytes direct;
-    if (plan_.sources.size() == 1 && first.dense != nullptr) direct = rows_of(first, n0, n1);
+    const bool in_order = first.dense != nullptr && first.order == RowOrder::kRows;
+    if (plan_.sources.size() == 1 && in_order) direct = rows_of(first, n0, n1);
     const bool same_type = std::all_of(plan_.sources.begin(), plan_.sources.end(), [&](const LinearSource& source) {
       return source.dense != nullptr && source.dense->dtype() == first.dense->dtype();
     });
@@ -355,13 +358,18 @@ TensorReport pack_plain(const PlainPlan& plan, const PackTarget& target) {
       release_pages(from);
     });
   }
+  if (plan.derive) {
+    write(target.image.tensors[index].bytes / width, [&](uint64_t at, uint64_t count, std::span<std::byte> out) {
+      plan.derive(at, {reinterpret_cast<float*>(out.data()), count});
+    });
+  }
   for (const LinearSource& source : plan.linear) {
     std::vector<float> rows(static_cast<size_t>(source.n * source.k));
     read_rows(source, 0, source.n, rows.data());
     write(rows.size(),
           [&](uint64_t at, uint64_t, std::span<std::byte> out) { std::memcpy(out.data(), rows.data() + at, out.size()); });
   }
-  if (plan.tensors.empty() && plan.linear.empty()) {
+  if (plan.tensors.empty() && plan.linear.empty() && !plan.derive) {
     write(target.image.tensors[index].bytes / width,
           [&](uint64_t, uint64_t, std::span<std::byte> out) { random.values(out, plan.type, plan.mean, plan.deviation); });
   }
@@ -373,7 +381,7 @@ TensorReport pack_plain(const PlainPlan& plan, const PackTarget& target) {
 void pack_padding(const PackTarget& target) {
   for (size_t i = 0; i < target.image.tensors.size(); ++i) {
     const StoredTensor& tensor = target.image.tensors[i];
-    if (!tensor.name.starts_with("__pad.")) continue;
+    if (!tensor.name.starts_with(kPadPrefix)) continue;
     const std::span<std::byte> out = target.sink.acquire(i, 0, tensor.bytes);
     std::memset(out.data(), 0, out.size());
     target.sink.commit();

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reference/core/error.h"
+#include "reference/qwen3_tts/pack/pack_plan.h"
 #include "reference/spark/pack_plan.h"
 #include "reference/spark/text_calibration.h"
 
@@ -17,7 +18,8 @@ struct Model {
                                             const CalibrationOptions&);
   void (*check)(const ModelWeights&);
 };
-constexpr Model kModels[] = {{"spark2_5", spark::plan_pack, spark::calibrate, spark::check_weights}};
+constexpr Model kModels[] = {{"spark2_5", spark::plan_pack, spark::calibrate, spark::check_weights},
+                             {"qwen3_tts", tts::plan_pack, tts::calibrate, tts::check_weights}};
 
 const Model& model_of(const nlohmann::json& config, const std::string& name) {
   const nlohmann::json type = config.contains("model_type") ? config["model_type"] : nlohmann::json();
@@ -25,7 +27,7 @@ const Model& model_of(const nlohmann::json& config, const std::string& name) {
     if (type == model.type) return model;
   }
   throw Error(name + ": \"model_type\" " + type.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).substr(0, 80) +
-              " is not known here; spark2_5 is");
+              " is not known here; spark2_5 and qwen3_tts are");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,17 @@ namespace ref {
 enum class WeightType : uint8_t { kKeep, kBf16, kW8A8, kW4A8, kW4A16 };
 enum class HeadType : uint8_t { kKeep, kBf16, kW8, kW4 };
 enum class Quantiser : uint8_t { kNearest, kSearch, kGptq };
+
+enum class CodecType : uint8_t { kFp32, kBf16 };
+
+// Parts of a speech model. What is unset is as the options of the language model say.
+struct SpeechOptions {
+  std::optional<WeightType> predictor = {};  // layers of the code predictor
+  std::optional<int64_t> predictor_group = {};
+  std::optional<HeadType> predictor_head = {};
+  CodecType codec = CodecType::kFp32;  // matrices of the codec's decoder
+  bool encoders = true;                // what reads a reference recording
+};
 
 class Calibration;  // activation statistics of a text: reference/pack/calibration.h
 
@@ -31,6 +43,7 @@ struct PackOptions {
   std::vector<std::string> keep = {};  // glob patterns of modules that stay as they are; gates always do
   bool strict = false;                 // a tensor that is no part of the model is an error, not a note
   Calibration* calibration = nullptr;  // weights the search; needed, with factors, by kGptq
+  SpeechOptions speech = {};
 };
 
 }  // namespace ref

@@ -129,7 +129,7 @@ std::shared_ptr<ModelWeights> assemble(const std::string& name, const std::map<s
     weights->matrices.emplace(matrix, assembler.matrix(matrix, value));
   }
   for (const auto& [key, tensor] : tensors) {
-    if (assembler.taken(key) || key.starts_with("__pad.")) continue;
+    if (assembler.taken(key) || key.starts_with(kPadPrefix)) continue;
     weights->plains.emplace(key, assembler.plain(key, tensor));
   }
   return weights;

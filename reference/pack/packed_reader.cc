@@ -48,7 +48,10 @@ std::map<std::string, StoredBytes> tensors_of(const SafetensorsFile& file) {
   return tensors;
 }
 
-bool is_lookup(const Metadata& metadata, const std::string& tensor) { return metadata.contains("lookup." + tensor); }
+// Tables and parts of seldom use stay mapped, and nobody reads what stands between tensors.
+bool stays_mapped(const Metadata& metadata, const std::string& tensor) {
+  return tensor.starts_with(kPadPrefix) || metadata.contains("lookup." + tensor) || metadata.contains("seldom." + tensor);
+}
 
 // The data section as far as it is read for every token.
 Bytes resident_part(const std::map<std::string, StoredBytes>& tensors, const Metadata& metadata) {
@@ -57,7 +60,7 @@ Bytes resident_part(const std::map<std::string, StoredBytes>& tensors, const Met
     const Bytes bytes = tensor.bytes;
     if (bytes.empty()) continue;
     if (begin == nullptr || bytes.data() < begin) begin = bytes.data();
-    if (!is_lookup(metadata, name) && (end == nullptr || bytes.data() + bytes.size() > end)) end = bytes.data() + bytes.size();
+    if (!stays_mapped(metadata, name) && (end == nullptr || bytes.data() + bytes.size() > end)) end = bytes.data() + bytes.size();
   }
   return begin == nullptr || end == nullptr ? Bytes() : Bytes(begin, end);
 }
@@ -134,7 +137,7 @@ std::shared_ptr<const ModelWeights> load_packed(const fs::path& directory, Weigh
     for (const auto& [name, tensor] : tensors) data_bytes += tensor.bytes.size();
     const auto block = copy_resident(*file, resident, data_bytes, parallel);
     for (auto& [name, tensor] : tensors) {
-      if (is_lookup(file->metadata(), name) || tensor.bytes.empty()) continue;
+      if (stays_mapped(file->metadata(), name) || tensor.bytes.empty()) continue;
       tensor.bytes = Bytes(block->bytes()).subspan(static_cast<size_t>(tensor.bytes.data() - resident.data()), tensor.bytes.size());
     }
     auto copied = assemble(file->name(), tensors, file->metadata());

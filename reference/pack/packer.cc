@@ -67,11 +67,17 @@ void write_side_file(StagedDirectory& staged, const std::string& name, std::span
   ::close(descriptor);
 }
 
-void copy_side_files(const fs::path& source, StagedDirectory& staged) {
+// The config of a model in several directories becomes one file; any other is copied as it is.
+void copy_side_files(const fs::path& source, const nlohmann::json& config, StagedDirectory& staged) {
   std::error_code ignored;
   for (const char* name : kSideFiles) {
     const fs::path path = source / name;
     if (!fs::exists(path, ignored)) continue;
+    if (name == std::string_view("config.json") && fs::exists(source / kSpeechTokenizer, ignored)) {
+      const std::string text = config.dump(2) + "\n";
+      write_side_file(staged, name, std::as_bytes(std::span(text)));
+      continue;
+    }
     try {
       const omni_files::MappedFile file = omni_files::MappedFile::open(path.string());
       if (file.bytes().size() > kMostSideBytes) throw Error(path.string() + ": is larger than any such file");
@@ -130,7 +136,7 @@ std::shared_ptr<ModelWeights> pack_into_memory(const PackPlan& plan, const std::
 
 std::shared_ptr<const ModelWeights> pack_in_memory(const Checkpoint& source, const PackOptions& options, PackResult* result,
                                                    const Progress& progress, const omni_parallel* parallel) {
-  nlohmann::json config = read_json_object(source.directory() / "config.json");
+  nlohmann::json config = read_model_config(source.directory());
   const PackPlan plan = plan_checkpoint(source, config, options);
   std::vector<TensorReport> reports;
   const std::shared_ptr<ModelWeights> weights =
@@ -150,9 +156,10 @@ PackResult pack_to_directory(const Checkpoint& source, const fs::path& destinati
                              const Progress& progress, const omni_parallel* parallel) {
   check_apart(source.directory(), destination);
   if (replace) check_replaced(destination);
-  const PackPlan plan = plan_checkpoint(source, read_json_object(source.directory() / "config.json"), options);
+  const nlohmann::json config = read_model_config(source.directory());
+  const PackPlan plan = plan_checkpoint(source, config, options);
   StagedDirectory staged(destination, directory_names(plan), replace);
-  copy_side_files(source.directory(), staged);
+  copy_side_files(source.directory(), config, staged);
   std::vector<TensorReport> reports = write_weights(plan, staged, options, progress, parallel);
   staged.commit();
   return {std::move(reports), plan.notes};

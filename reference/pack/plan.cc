@@ -8,6 +8,7 @@
 #include "reference/core/error.h"
 #include "reference/core/half.h"
 #include "reference/core/shape_text.h"
+#include "reference/core/weight_path.h"
 #include "reference/pack/source_scan.h"
 
 namespace ref {
@@ -90,7 +91,9 @@ omni_layout int8_layout(const std::string& name, int64_t n, int64_t k, int64_t g
 
 omni_layout dense_layout(const MatrixPlan& plan, int64_t n, int64_t k, const MatrixWish& wish) {
   bool w16 = true;
-  if (wish.type == WeightType::kKeep) {
+  if (wish.type == WeightType::kKeep && wish.fp32) {
+    w16 = false;
+  } else if (wish.type == WeightType::kKeep) {
     // Kept means kept: what bf16 cannot hold, or bf16 rows could not use as it is, is stored in fp32.
     for (const LinearSource& source : plan.sources) {
       const ValueScan scan = scan_values(source);
@@ -152,6 +155,28 @@ bool is_kept(const PackOptions& options, const std::string& module) {
                      [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), module.c_str(), 0) == 0; });
 }
 
+std::map<std::string, std::string> option_facts(const std::string& model_type, const PackOptions& options) {
+  const char* quantisers[] = {"nearest", "search", "gptq"};
+  return {{"model_type", model_type},
+          {"weights", std::string(weight_type_name(options.weights))},
+          {"head", std::string(head_type_name(options.head))},
+          {"group", std::to_string(options.group)},
+          {"symmetric", options.symmetric ? "true" : "false"},
+          {"quantiser", quantisers[static_cast<size_t>(options.quantiser)]}};
+}
+
+std::string method_name(const QuantConfig& quant) {
+  switch (quant.method) {
+    case QuantConfig::Method::kGptq:
+      return quant.gptq_v2 ? "GPTQ v2" : "GPTQ";
+    case QuantConfig::Method::kAwq:
+      return "AWQ";
+    case QuantConfig::Method::kCompressedTensors:
+      break;
+  }
+  return "compressed-tensors";
+}
+
 MatrixPlan plan_matrix(const std::string& name, std::vector<LinearSource> sources, const MatrixWish& wish) {
   MatrixPlan plan{.name = name, .sources = std::move(sources), .symmetric = wish.symmetric, .quantiser = wish.quantiser};
   const int64_t k = plan.sources.front().k;
@@ -191,6 +216,8 @@ MatrixPlan plan_random(const std::string& name, int64_t n, int64_t k, const Matr
     plan.layout = int8_layout(name, n, k, group, wish);
   } else if (wish.type == WeightType::kW4A8 || wish.type == WeightType::kW4A16) {
     plan.layout = int4_layout(name, n, k, group, wish);
+  } else if (wish.fp32) {
+    plan.layout = make_layout(name, OMNI_FORMAT_W32, n, k, k, OMNI_DTYPE_NONE);
   } else {
     plan.layout = make_layout(name, OMNI_FORMAT_W16, n, k, k, OMNI_DTYPE_NONE);
     plan.layout.flags |= OMNI_LAYOUT_SCRUBBED;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,7 @@ struct MatrixPlan {
   bool symmetric = true;                   // kInt4
   Quantiser quantiser = Quantiser::kNearest;
   double deviation = 0;  // kRandom: of the weights
+  bool seldom = false;   // not of every token: never copied into memory as a whole
 
   // Inputs are stored in another order, which the file tells.
   bool permuted() const { return route == Route::kImport && !sources.front().g_idx.empty(); }
@@ -41,8 +44,11 @@ struct PlainPlan {
   std::vector<int64_t> shape = {};
   std::vector<const TensorView*> tensors = {};  // one after the other
   std::vector<LinearSource> linear = {};        // instead of tensors: one int4 module, in fp32
+  // Instead of tensors: elements from `first` on, of an fp32 tensor.
+  std::function<void(uint64_t first, std::span<float> out)> derive = {};
   // Only rows that are looked up are read, so that it is never copied into memory as a whole.
   bool lookup = false;
+  bool seldom = false;             // likewise, as MatrixPlan has it
   double mean = 0, deviation = 0;  // values of a synthetic model, where there is no source
 };
 
@@ -65,11 +71,16 @@ struct MatrixWish {
   bool bf16_zeros = false;
   bool fp32_scales = false;
   omni_format kept_int4 = OMNI_FORMAT_TG4;  // kKeep: the form of int4 sources
+  bool fp32 = false;                        // kKeep: fp32 also where bf16 would hold every value
 };
 MatrixWish layer_wish(const PackOptions& options);
 MatrixWish head_wish(const PackOptions& options);
 // Whether a module is named by one of the patterns of PackOptions::keep.
 bool is_kept(const PackOptions& options, const std::string& module);
+
+// For the metadata of a packed file.
+std::map<std::string, std::string> option_facts(const std::string& model_type, const PackOptions& options);
+std::string method_name(const QuantConfig& quant);
 
 // Decides. Reads values only to find out whether bf16 holds them. Throws Error naming the tensor.
 MatrixPlan plan_matrix(const std::string& name, std::vector<LinearSource> sources, const MatrixWish& wish);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/pack/source_scan.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -12,15 +9,6 @@ namespace ref {
 namespace {
 
 constexpr uint32_t kSmallest = 0x23800000;  // 2^-56 in fp32
-
-// Whole pages of a range that lie in it.
-std::span<const std::byte> whole_pages(std::span<const std::byte> bytes) {
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()), end = begin + bytes.size();
-  const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
-  if (bytes.empty() || first >= last) return {};
-  return {reinterpret_cast<const std::byte*>(first), last - first};
-}
 
 bool is_small(uint32_t magnitude) { return magnitude != 0 && magnitude < kSmallest; }
 
@@ -80,21 +68,10 @@ ValueScan scan_values(const LinearSource& source) {
   return result;
 }
 
-void release_pages(std::span<const std::byte> bytes) {
-  const auto pages = whole_pages(bytes);
-  // Only advice about a file mapping: the next access reads the pages back from the cache.
-  if (!pages.empty()) ::madvise(const_cast<std::byte*>(pages.data()), pages.size(), MADV_DONTNEED);
-}
-
 void release_pages(const LinearSource& source) {
   for (const TensorView* view : {source.dense, source.codes, source.scales, source.zeros}) {
     if (view != nullptr) release_pages(view->bytes());
   }
-}
-
-void request_pages(std::span<const std::byte> bytes) {
-  const auto pages = whole_pages(bytes);
-  if (!pages.empty()) ::madvise(const_cast<std::byte*>(pages.data()), pages.size(), MADV_WILLNEED);
 }
 
 }  // namespace ref

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "reference/io/linear_source.h"
+#include "reference/io/pages.h"
 
 namespace ref {
 
@@ -19,11 +19,7 @@ struct ValueScan {
 // Of a dense source.
 ValueScan scan_values(const LinearSource& source);
 
-// Lets the pages of a mapping go, as far as they lie in `bytes` as a whole: they count as resident memory although they are cache.
-void release_pages(std::span<const std::byte> bytes);
 // All pages of a source: planning reads what checks need, packing reads them again.
 void release_pages(const LinearSource& source);
-// Asks for them ahead.
-void request_pages(std::span<const std::byte> bytes);
 
 }  // namespace ref

@@ -2,38 +2,20 @@
 #include "reference/spark/pack_plan.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "reference/core/error.h"
-#include "reference/core/weight_path.h"
 #include "reference/pack/source_scan.h"
+#include "reference/pack/tensor_use.h"
 
 namespace ref::spark {
 namespace {
 
 constexpr const char* kEmbedding = "model.embedding";
-constexpr size_t kMostNotes = 8;  // of unknown tensors, each
-
-// What may stand behind the name of a linear module, besides its bias.
-constexpr std::array kModuleParts = {"weight",       "qweight",           "qzeros",       "scales",      "g_idx", "weight_packed",
-                                     "weight_scale", "weight_zero_point", "weight_shape", "weight_g_idx"};
-
 std::string layer_name(int64_t layer) { return "model.layers." + std::to_string(layer); }
 
 bool serves_lookups(const omni_layout& layout) { return layout.format == OMNI_FORMAT_W16 || layout.format == OMNI_FORMAT_W32; }
-
-std::map<std::string, std::string> option_facts(const PackOptions& options) {
-  const char* quantisers[] = {"nearest", "search", "gptq"};
-  return {{"model_type", "spark2_5"},
-          {"weights", std::string(weight_type_name(options.weights))},
-          {"head", std::string(head_type_name(options.head))},
-          {"group", std::to_string(options.group)},
-          {"symmetric", options.symmetric ? "true" : "false"},
-          {"quantiser", quantisers[static_cast<size_t>(options.quantiser)]}};
-}
 
 class Planner {
  public:
@@ -45,28 +27,17 @@ class Planner {
         options_(options) {}
 
   PackPlan run() {
-    plan_.facts = option_facts(options_);
+    plan_.facts = option_facts("spark2_5", options_);
     for (int64_t layer = 0; layer < config_.layers; ++layer) add_layer(layer_name(layer));
     add_plain("model.norm.weight", {config_.hidden});
     add_head();
-    plan_.facts["source"] = quant_ ? method_name() : std::string(checkpoint_.at(std::string(kEmbedding) + ".weight").dtype());
+    plan_.facts["source"] =
+        quant_ ? method_name(*quant_) : std::string(checkpoint_.at(std::string(kEmbedding) + ".weight").dtype());
     add_notes();
     return std::move(plan_);
   }
 
  private:
-  std::string method_name() const {
-    switch (quant_->method) {
-      case QuantConfig::Method::kGptq:
-        return quant_->gptq_v2 ? "GPTQ v2" : "GPTQ";
-      case QuantConfig::Method::kAwq:
-        return "AWQ";
-      case QuantConfig::Method::kCompressedTensors:
-        break;
-    }
-    return "compressed-tensors";
-  }
-
   void add_layer(const std::string& layer) {
     const int64_t hidden = config_.hidden, width = config_.attention_width();
     add_plain(layer + ".input_layernorm.weight", {hidden});
@@ -80,7 +51,7 @@ class Planner {
   }
 
   LinearSource find(const std::string& module, int64_t n, int64_t k) {
-    modules_.insert(module);
+    use_.add_module(module);
     return find_linear(checkpoint_, quant_, module, n, k);
   }
 
@@ -165,39 +136,23 @@ class Planner {
   }
 
   const TensorView* use(const std::string& tensor, const std::vector<int64_t>& shape) {
-    tensors_.insert(tensor);
+    use_.add_tensor(tensor);
     return &checkpoint_.at(tensor, shape);
   }
   void add_plain(const std::string& tensor, const std::vector<int64_t>& shape) {
     plan_.plains.push_back(plan_plain(tensor, {use(tensor, shape)}, shape));
   }
 
-  bool is_known(const std::string& tensor) const {
-    if (tensors_.contains(tensor) || tensor.ends_with("rotary_emb.inv_freq")) return true;
-    const size_t dot = tensor.rfind('.');
-    if (dot == tensor.npos || !modules_.contains(tensor.substr(0, dot))) return false;
-    const std::string part = tensor.substr(dot + 1);
-    return std::find(kModuleParts.begin(), kModuleParts.end(), part) != kModuleParts.end();
-  }
-
   void add_notes() {
-    const std::string directory = checkpoint_.directory().string();
-    std::vector<std::string> unknown;
-    for (const auto& [tensor, view] : checkpoint_.tensors()) {
-      if (is_known(tensor)) continue;
-      if (config_.tied && tensor == "lm_head.weight") {
-        plan_.notes.push_back(directory + ": lm_head.weight is redundant: the config ties the head to the embedding");
-      } else {
-        unknown.push_back(tensor);
-      }
-    }
-    for (size_t i = 0; i < unknown.size() && i < kMostNotes; ++i) {
-      const std::string note = directory + ": tensor \"" + unknown[i] + "\" is no part of the model";
-      if (options_.strict) throw Error(note);
-      plan_.notes.push_back(note + " and was left out");
-    }
-    if (unknown.size() > kMostNotes) {
-      plan_.notes.push_back(directory + ": " + std::to_string(unknown.size() - kMostNotes) + " more such tensors");
+    use_.note_unknown(
+        checkpoint_,
+        [&](const std::string& tensor) {
+          return tensor.ends_with("rotary_emb.inv_freq") || (config_.tied && tensor == "lm_head.weight");
+        },
+        options_, &plan_.notes);
+    if (config_.tied && checkpoint_.find("lm_head.weight") != nullptr) {
+      plan_.notes.push_back(checkpoint_.directory().string() +
+                            ": lm_head.weight is redundant: the config ties the head to the embedding");
     }
     if (config_.gated && options_.weights != WeightType::kKeep && options_.weights != WeightType::kBf16) {
       plan_.notes.push_back("self_attn.g_proj stays dense (" + std::string(gate_type_) + ")");
@@ -205,12 +160,7 @@ class Planner {
     if (rounded_again_ > 0) {
       plan_.notes.push_back(std::to_string(rounded_again_) + " int4 matrices of the source were dequantised and rounded again");
     }
-    for (const std::string& pattern : options_.keep) {
-      const PackOptions one{.keep = {pattern}};
-      const bool matches = is_kept(one, "lm_head") ||
-                           std::any_of(modules_.begin(), modules_.end(), [&](const auto& module) { return is_kept(one, module); });
-      if (!matches) plan_.notes.push_back("--keep " + pattern + " matches no module");
-    }
+    use_.note_patterns(options_, {"lm_head"}, &plan_.notes);
   }
 
   const Checkpoint& checkpoint_;
@@ -219,7 +169,7 @@ class Planner {
   std::optional<QuantConfig> quant_;
   const PackOptions& options_;
   PackPlan plan_;
-  std::set<std::string> modules_, tensors_;
+  TensorUse use_;
   const char* gate_type_ = "bf16";
   int rounded_again_ = 0;
 };
@@ -237,7 +187,7 @@ PackPlan plan_pack(const Checkpoint& checkpoint, const nlohmann::json& config, c
 
 PackPlan plan_synthetic(const Config& config, const PackOptions& options) {
   PackPlan plan;
-  plan.facts = option_facts(options);
+  plan.facts = option_facts("spark2_5", options);
   plan.facts["source"] = "random weights";
   const MatrixWish wish = layer_wish(options);
   // A deviation of 1 / sqrt(k) keeps the size of what goes through.

@@ -1,0 +1,1 @@
+omni_reference_test(tts_pack_test reference/qwen3_tts/pack/pack_test.cc)
