@@ -12,20 +12,20 @@ CacheRequest cache_request(int64_t positions, const ModelContext& context) {
 }
 
 std::vector<StackLayer> make_layers(const StackShape& shape, const std::string& prefix, const std::string& observed,
-                                    const ModelContext& context) {
+                                    const HeadGroups& groups, const ModelContext& context) {
   std::vector<StackLayer> layers;
   layers.reserve(static_cast<size_t>(shape.layers));
   for (int64_t i = 0; i < shape.layers; ++i) {
     const std::string index = std::to_string(i);
-    layers.emplace_back(shape, prefix + "layers." + index + ".", observed + ".layer." + index + ".", context);
+    layers.emplace_back(shape, prefix + "layers." + index + ".", observed + ".layer." + index + ".", groups, context);
   }
   return layers;
 }
 
 }  // namespace
 
-CacheModel cache_model(const StackShape& shape) {
-  return {shape.kv_heads, shape.head_dim, std::vector<int64_t>(static_cast<size_t>(shape.layers), 0)};
+CacheModel cache_model(const StackShape& shape, int64_t groups) {
+  return {shape.kv_heads / groups, shape.head_dim, std::vector<int64_t>(static_cast<size_t>(shape.layers * groups), 0)};
 }
 
 Linear ModelContext::linear(const std::string& name, int64_t n, int64_t k, bool biased, omni_dtype x_type,
@@ -60,10 +60,11 @@ Stack::Stack(const StackShape& shape, const std::string& prefix, std::string obs
       observed_(std::move(observed)),
       positions_(positions),
       backend_(context.backend),
-      layers_(make_layers(shape_, prefix, observed_, context)),
+      groups_(shape_, context.cache, context.plans),
+      layers_(make_layers(shape_, prefix, observed_, groups_, context)),
       final_norm_(context.vector(prefix + "norm.weight", shape.hidden), shape.eps, OMNI_DTYPE_F32, context.plans),
       rope_(shape.head_dim, shape.theta, positions),
-      caches_(cache_model(shape), cache_request(positions, context)),
+      caches_(cache_model(shape, HeadGroups::count_for(shape, context.backend)), cache_request(positions, context)),
       buffers_(shape, context.backend.max_rows) {}
 
 void Stack::reset() {
@@ -78,7 +79,8 @@ void Stack::run(uint32_t rows, uint32_t wanted, Observer* observer) {
   const uint32_t skip = observer == nullptr ? rows - wanted : 0;
   for (int64_t i = 0; i < shape_.layers; ++i) {
     const bool last = i + 1 == shape_.layers;
-    layers_[static_cast<size_t>(i)].run({buffers_, rope_, caches_.layer(i), position_, rows, last ? skip : 0, i > 0, observer});
+    layers_[static_cast<size_t>(i)].run(
+        {buffers_, rope_, caches_, i * groups_.count(), position_, rows, last ? skip : 0, i > 0, observer});
   }
   if (skip < rows) {
     const StreamRows to_output = {buffers_.stream, buffers_.branch, buffers_.output};

@@ -18,6 +18,7 @@
 #include "reference/core/rows.h"
 #include "reference/core/stream_norm.h"
 #include "reference/qwen3_tts/config.h"
+#include "reference/qwen3_tts/model/head_groups.h"
 
 namespace ref::tts {
 
@@ -59,13 +60,15 @@ class StackBuffers : public StreamRows {
 class StackLayer {
  public:
   // Tensors of layer `prefix` = "X.layers.3."; `label` names what an observer sees of it.
-  StackLayer(const StackShape& shape, const std::string& prefix, std::string label, const ModelContext& context);
+  StackLayer(const StackShape& shape, const std::string& prefix, std::string label, const HeadGroups& groups,
+             const ModelContext& context);
 
   struct Call {
     const StackBuffers& buffers;
     const RopeTable& rope;
-    omni_kv_cache& cache;
-    int64_t position;  // of row 0
+    KvCaches& caches;
+    int64_t first_cache;  // of the layer
+    int64_t position;     // of row 0
     uint32_t rows;
     uint32_t skip;  // leading rows whose output nobody reads: they only reach the cache
     bool pending;   // buffers.branch is still to be added to the stream
@@ -78,7 +81,6 @@ class StackLayer {
   void describe(std::vector<std::string>* lines) const;
 
  private:
-  void append(const Call& call) const;
   void attend(const Call& call) const;
   void feed_forward(const Call& call) const;
   void see(const Call& call, const char* what, uint32_t first, int64_t columns, const Rows2d& rows, int64_t column = 0) const;
@@ -86,11 +88,12 @@ class StackLayer {
   const StackShape& shape_;
   const Backend& backend_;
   std::string label_;
+  const HeadGroups& groups_;
   omni_dtype attention_type_, product_type_;
   std::vector<float> q_norm_, k_norm_;
   std::optional<StreamNorm> attention_norm_, feed_norm_;
   std::optional<Linear> qkv_, out_, gate_up_, down_;
-  const omni_plan *headnorm_plan_, *rope_plan_, *attention_plan_, *swiglu_plan_;
+  const omni_plan* swiglu_plan_;
 };
 
 class Stack {
@@ -123,6 +126,7 @@ class Stack {
   std::string observed_;
   int64_t positions_;
   const Backend& backend_;
+  HeadGroups groups_;
   std::vector<StackLayer> layers_;
   StreamNorm final_norm_;
   RopeTable rope_;
@@ -131,7 +135,7 @@ class Stack {
   int64_t position_ = 0;
 };
 
-// A stack's attention, as the budget of caches takes it.
-CacheModel cache_model(const StackShape& shape);
+// A stack's attention, as the budget of caches takes it: each group of heads is one layer of it.
+CacheModel cache_model(const StackShape& shape, int64_t groups);
 
 }  // namespace ref::tts

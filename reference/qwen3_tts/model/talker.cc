@@ -70,7 +70,7 @@ Talker::State::State(std::shared_ptr<const ModelWeights> model, const TalkerOpti
       logits(static_cast<size_t>(config.talker.vocabulary)),
       row(static_cast<size_t>(config.talker.stack.hidden)) {
   const CacheRequest request = {options.context, options.chunk, options.cache};
-  check_budget(weights->name, request, cache_budget(cache_model(config.talker.stack), request),
+  check_budget(weights->name, request, cache_budget(cache_model(config.talker.stack, 1), request),
                options.memory_limit != 0 ? options.memory_limit : available_memory());
   stack.emplace(config.talker.stack, "talker.model.", "talker", options.context, context());
   backend.allocate();
