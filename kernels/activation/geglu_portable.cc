@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/activation/geglu_row.inl"
+#include "kernels/activation/gated_row.inl"
+#include "kernels/activation/gelu.inl"
 
 namespace okl {
 
-extern const GegluKernel geglu_portable;
-const GegluKernel geglu_portable = {geglu_row_for};
+extern const GatedKernel geglu_portable;
+const GatedKernel geglu_portable = {Gated<Gelu>::row_for};
 
 }  // namespace okl

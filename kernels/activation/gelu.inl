@@ -52,5 +52,9 @@ OMNI_LANE_FN F32 phi_lanes(F32 x) {
 
 OMNI_LANE_FN F32 gelu_lanes(F32 x) { return x * phi_lanes(x); }
 
+struct Gelu {
+  OMNI_LANE_FN static F32 of(F32 x) { return gelu_lanes(x); }
+};
+
 }  // namespace
 }  // namespace okl

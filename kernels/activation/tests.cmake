@@ -1,4 +1,4 @@
-omni_test(NAME geglu_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/activation/geglu_test.cc)
+omni_test(NAME gated_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/activation/gated_test.cc)
 
 # The lane functions compiled once per tier. SLEEF (Debian: libsleef-dev) is a second oracle beside libm's double functions.
 set(_probe ${PROJECT_SOURCE_DIR}/kernels/activation/lanes_probe)

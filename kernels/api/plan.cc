@@ -21,6 +21,10 @@ const char* plan_kind_name(PlanKind kind) {
       return "rope";
     case PlanKind::kAttention:
       return "attention";
+    case PlanKind::kSwiglu:
+      return "swiglu";
+    case PlanKind::kHeadnorm:
+      return "headnorm";
   }
   return "";
 }

@@ -8,7 +8,7 @@
 
 namespace okl {
 
-enum class PlanKind : uint8_t { kLinear, kQuantize, kGather, kRmsnorm, kHeadgate, kGeglu, kRope, kAttention };
+enum class PlanKind : uint8_t { kLinear, kQuantize, kGather, kRmsnorm, kHeadgate, kGeglu, kRope, kAttention, kSwiglu, kHeadnorm };
 
 const char* plan_kind_name(PlanKind kind);
 

@@ -12,7 +12,21 @@
 
 namespace okl {
 
-enum class Op : uint8_t { kGemv, kGemm, kPack, kDequant, kQuantize, kGather, kRmsnorm, kHeadgate, kGeglu, kRope, kAttention };
+enum class Op : uint8_t {
+  kGemv,
+  kGemm,
+  kPack,
+  kDequant,
+  kQuantize,
+  kGather,
+  kRmsnorm,
+  kHeadgate,
+  kGeglu,
+  kRope,
+  kAttention,
+  kSwiglu,
+  kHeadnorm
+};
 enum class Code : uint8_t { kJit, kCompiled };
 enum class Numerics : uint8_t {
   kNone = 0,
@@ -32,8 +46,9 @@ struct DequantKernel;    // kernels/dequant/dequant_kernel.h
 struct QuantizeKernel;   // kernels/quantize
 struct GatherKernel;     // kernels/gather/gather_kernel.h
 struct RmsnormKernel;    // kernels/rmsnorm
+struct HeadnormKernel;   // kernels/rmsnorm
 struct HeadgateKernel;   // kernels/headgate
-struct GegluKernel;      // kernels/activation
+struct GatedKernel;      // kernels/activation
 struct RopeKernel;       // kernels/rope
 struct AttentionKernel;  // kernels/attention
 
@@ -92,7 +107,7 @@ struct Implementation<Op::kHeadgate, numerics, weights> {
 };
 template <Numerics numerics, omni_format weights>
 struct Implementation<Op::kGeglu, numerics, weights> {
-  using type = GegluKernel;
+  using type = GatedKernel;
 };
 template <Numerics numerics, omni_format weights>
 struct Implementation<Op::kRope, numerics, weights> {
@@ -101,6 +116,14 @@ struct Implementation<Op::kRope, numerics, weights> {
 template <Numerics numerics, omni_format weights>
 struct Implementation<Op::kAttention, numerics, weights> {
   using type = AttentionKernel;
+};
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kSwiglu, numerics, weights> {
+  using type = GatedKernel;
+};
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kHeadnorm, numerics, weights> {
+  using type = HeadnormKernel;
 };
 
 struct KernelRow {

@@ -52,6 +52,10 @@ std::string_view op_name(Op op) {
       return "rope";
     case Op::kAttention:
       return "attention";
+    case Op::kSwiglu:
+      return "swiglu";
+    case Op::kHeadnorm:
+      return "headnorm";
   }
   return "";
 }

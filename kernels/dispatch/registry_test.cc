@@ -72,7 +72,7 @@ std::string_view tier_of_word(std::string_view word) {
 
 bool is_elementwise(Op op) {
   return op == Op::kQuantize || op == Op::kGather || op == Op::kRmsnorm || op == Op::kHeadgate || op == Op::kGeglu ||
-         op == Op::kRope || op == Op::kAttention;
+         op == Op::kRope || op == Op::kAttention || op == Op::kSwiglu || op == Op::kHeadnorm;
 }
 
 // A cap by tier name must let exactly the kernels named after that tier and lesser ones pass.

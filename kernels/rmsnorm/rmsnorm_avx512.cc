@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/rmsnorm/rmsnorm_row.inl"
+#include "kernels/rmsnorm/rmsnorm_steps.inl"
 
 namespace okl {
 

@@ -1,1 +1,2 @@
 omni_test(NAME rmsnorm_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/rmsnorm/rmsnorm_test.cc)
+omni_test(NAME headnorm_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/rmsnorm/headnorm_test.cc)

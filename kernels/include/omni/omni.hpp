@@ -259,6 +259,10 @@ using RmsNorm = RowPlan<omni_rmsnorm_select, omni_rmsnorm_run>;
 using HeadGate = RowPlan<omni_headgate_select, omni_headgate_run>;
 /** See omni_geglu_run(). */
 using Geglu = RowPlan<omni_geglu_select, omni_geglu_run>;
+/** See omni_swiglu_run(). */
+using Swiglu = RowPlan<omni_swiglu_select, omni_swiglu_run>;
+/** See omni_headnorm_run(). */
+using HeadNorm = RowPlan<omni_headnorm_select, omni_headnorm_run>;
 /** See omni_rope_run(). */
 using Rope = RowPlan<omni_rope_select, omni_rope_run>;
 /** See omni_gather_run(). */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract between the GEGLU driver and its kernels: one row.
+// The contract between the driver of GEGLU and SwiGLU and their kernels: one row.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace okl {
 
-struct GegluRow {
+struct GatedRow {
   const void* gate;  // [n]
   const void* up;    // [n]
   void* y;           // [n] out; may be `gate`
   int64_t n;
 };
-using GegluRowFn = void (*)(const GegluRow*);
+using GatedRowFn = void (*)(const GatedRow*);
 
-struct GegluKernel {
-  GegluRowFn (*row_for)(uint16_t x_type, uint16_t y_type);
+struct GatedKernel {
+  GatedRowFn (*row_for)(uint16_t x_type, uint16_t y_type);
 };
 
 }  // namespace okl

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/activation/gated_row.inl"
+#include "kernels/activation/sigmoid.inl"
+
+namespace okl {
+
+extern const GatedKernel swiglu_portable;
+const GatedKernel swiglu_portable = {Gated<Silu>::row_for};
+
+}  // namespace okl
