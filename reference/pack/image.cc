@@ -16,6 +16,9 @@ uint64_t element_bytes(const std::string& dtype) {
 
 class Builder {
  public:
+  // `aligned`: every tensor begins at a multiple of 64, as in a packed model.
+  explicit Builder(bool aligned) : aligned_(aligned) {}
+
   // `attached`: directly behind the tensor before it, whatever its alignment.
   void add(const std::string& name, const std::string& dtype, std::vector<int64_t> shape, bool attached = false) {
     if (!attached) align();
@@ -70,10 +73,11 @@ class Builder {
   // Readers of safetensors accept no gap, so what fills one is a tensor itself. Matrices of usual shapes need none.
   void align() {
     const uint64_t over = image_.bytes % kImageAlignment;
-    if (over == 0) return;
+    if (over == 0 || !aligned_) return;
     add(kPadPrefix + std::to_string(pads_++), "U8", {static_cast<int64_t>(kImageAlignment - over)}, true);
   }
 
+  const bool aligned_;
   Image image_;
   int pads_ = 0;
 };
@@ -88,7 +92,7 @@ const char* dtype_name(omni_dtype type) {
 // What is not read for every token stands last, so that everything else is one block: parts of seldom use, then tables that only
 // serve lookups.
 Image make_image(const PackPlan& plan) {
-  Builder builder;
+  Builder builder(plan.file == kWeightsFile);
   for (const bool seldom : {false, true}) {
     for (const MatrixPlan& matrix : plan.matrices) {
       if (matrix.seldom == seldom) builder.add(matrix);

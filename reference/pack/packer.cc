@@ -14,6 +14,7 @@
 #include "reference/pack/memory_sink.h"
 #include "reference/pack/models.h"
 #include "reference/pack/packed_file.h"
+#include "reference/pack/synthetic_models.h"
 #include "tools/common/mapped_file.h"
 
 namespace ref {
@@ -165,14 +166,22 @@ PackResult pack_to_directory(const Checkpoint& source, const fs::path& destinati
   return {std::move(reports), plan.notes};
 }
 
-PackResult write_plan(const PackPlan& plan, const std::map<std::string, std::string>& side_files, const fs::path& destination,
-                      const PackOptions& options, bool replace, const Progress& progress, const omni_parallel* parallel) {
+PackResult write_synthetic(const SyntheticModel& model, const fs::path& destination, const PackOptions& options, bool replace,
+                           const Progress& progress, const omni_parallel* parallel) {
   if (replace) check_replaced(destination);
-  StagedDirectory staged(destination, directory_names(plan), replace);
-  for (const auto& [name, text] : side_files) write_side_file(staged, name, std::as_bytes(std::span(text)));
-  std::vector<TensorReport> reports = write_weights(plan, staged, options, progress, parallel);
+  std::vector<std::string> names = directory_names(model.plans.front());
+  for (const PackPlan& plan : model.plans) names.push_back(plan.file);
+  for (const auto& [name, text] : model.files) names.push_back(name);
+  StagedDirectory staged(destination, names, replace);
+  for (const auto& [name, text] : model.files) write_side_file(staged, name, std::as_bytes(std::span(text)));
+  PackResult result;
+  for (const PackPlan& plan : model.plans) {
+    const std::vector<TensorReport> reports = write_weights(plan, staged, options, progress, parallel);
+    result.tensors.insert(result.tensors.end(), reports.begin(), reports.end());
+    result.notes.insert(result.notes.end(), plan.notes.begin(), plan.notes.end());
+  }
   staged.commit();
-  return {std::move(reports), plan.notes};
+  return result;
 }
 
 }  // namespace ref

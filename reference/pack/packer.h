@@ -17,6 +17,7 @@
 namespace ref {
 
 struct PackPlan;
+struct SyntheticModel;
 
 // What became of one tensor: for --report.
 struct TensorReport {
@@ -49,10 +50,9 @@ std::shared_ptr<const ModelWeights> pack_plan_in_memory(const PackPlan& plan, co
 // Throws Error (OutputError where the destination is at fault); then nothing is left behind, and the destination is what it was.
 PackResult pack_to_directory(const Checkpoint& source, const std::filesystem::path& destination, const PackOptions& options,
                              bool replace, const Progress& progress, const omni_parallel* parallel);
-// The same of a plan without sources; `side_files` by name ("config.json").
-PackResult write_plan(const PackPlan& plan, const std::map<std::string, std::string>& side_files,
-                      const std::filesystem::path& destination, const PackOptions& options, bool replace, const Progress& progress,
-                      const omni_parallel* parallel);
+// The same of a model without sources: a packed one, or a checkpoint.
+PackResult write_synthetic(const SyntheticModel& model, const std::filesystem::path& destination, const PackOptions& options,
+                           bool replace, const Progress& progress, const omni_parallel* parallel);
 
 enum class WeightsMemory : uint8_t { kMapped, kHuge };
 

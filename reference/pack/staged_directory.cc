@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <set>
 
 namespace ref {
 namespace {
@@ -24,6 +25,14 @@ namespace fs = std::filesystem;
 bool has_entry(const fs::path& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0;
+}
+
+constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+// "folder" of "folder/name", else "".
+std::string folder_of(const std::string& name) {
+  const size_t slash = name.find('/');
+  return slash == name.npos ? "" : name.substr(0, slash);
 }
 
 // A path of a directory without a trailing slash, so that it has a name and a parent.
@@ -72,9 +81,25 @@ bool exchange(const fs::path& a, const fs::path& b) {
 }  // namespace
 
 bool remove_known_files(const fs::path& directory, std::span<const std::string> names) {
-  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int descriptor = ::open(directory.c_str(), kDirectoryFlags);
   if (descriptor < 0) return false;
-  for (const std::string& name : names) ::unlinkat(descriptor, name.c_str(), 0);
+  std::set<std::string> folders;
+  for (const std::string& name : names) {
+    if (const std::string folder = folder_of(name); !folder.empty()) {
+      folders.insert(folder);
+    } else {
+      ::unlinkat(descriptor, name.c_str(), 0);
+    }
+  }
+  for (const std::string& folder : folders) {
+    const int inner = ::openat(descriptor, folder.c_str(), kDirectoryFlags);
+    if (inner < 0) continue;
+    for (const std::string& name : names) {
+      if (folder_of(name) == folder) ::unlinkat(inner, name.c_str() + folder.size() + 1, 0);
+    }
+    ::close(inner);
+    ::unlinkat(descriptor, folder.c_str(), AT_REMOVEDIR);
+  }
   ::close(descriptor);
   return ::rmdir(directory.c_str()) == 0;
 }
@@ -129,12 +154,19 @@ void StagedDirectory::remove_stale() const {
 }
 
 int StagedDirectory::create(const std::string& name) {
+  const std::string folder = folder_of(name);
+  if (!folder.empty() && ::mkdir((staged_ / folder).c_str(), 0777) != 0 && errno != EEXIST) {
+    fail(display_path(folder), "cannot be made", errno);
+  }
   const int descriptor = ::open((staged_ / name).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor < 0) fail(display_path(name), "cannot be made", errno);
   return descriptor;
 }
 
 void StagedDirectory::commit() {
+  for (const std::string& name : names_) {
+    if (const std::string folder = folder_of(name); !folder.empty()) sync_directory(staged_ / folder);
+  }
   sync_directory(staged_);
   // Without replacement rename() would still take the place of an empty directory that came up meanwhile.
   const bool replacing = replace_ && has_entry(destination_);

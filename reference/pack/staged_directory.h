@@ -19,7 +19,8 @@ class OutputError : public Error {
   using Error::Error;
 };
 
-// Removes files of these names, and the directory when nothing else is in it. Links are never followed.
+// Removes files of these names ("name", or "folder/name"), their folders, and the directory, each when nothing else is in it. Links
+// are never followed.
 bool remove_known_files(const std::filesystem::path& directory, std::span<const std::string> names);
 
 class StagedDirectory {
@@ -32,7 +33,7 @@ class StagedDirectory {
   StagedDirectory(const StagedDirectory&) = delete;
   StagedDirectory& operator=(const StagedDirectory&) = delete;
 
-  // Creates one of `names` for writing and returns its descriptor. `display_path` is what error lines name.
+  // Creates one of `names` for writing, and its folder, and returns its descriptor. `display_path` is what error lines name.
   int create(const std::string& name);
   std::string display_path(const std::string& name) const { return (destination_ / name).string(); }
   // Syncs the directory and gives it its name. Throws OutputError.

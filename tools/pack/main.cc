@@ -17,8 +17,7 @@
 #include "reference/pack/models.h"
 #include "reference/pack/plan.h"
 #include "reference/pack/staged_directory.h"
-#include "reference/spark/pack_plan.h"
-#include "reference/spark/synthetic.h"
+#include "reference/pack/synthetic_models.h"
 #include "tools/pack/exit_codes.h"
 #include "tools/pack/interrupt.h"
 #include "tools/pack/options.h"
@@ -27,6 +26,8 @@
 
 namespace pack {
 namespace {
+
+constexpr const char* kSpeechType = "qwen3_tts";  // "model_type" of a config
 
 // stdout takes results, stderr everything else.
 void say(const Options& options, const std::string& line) {
@@ -76,25 +77,30 @@ class Program {
     choice_.clear();
   }
 
-  ref::PackResult make() {
-    if (!options_.synthetic_source.empty()) {
-      const nlohmann::json config = ref::spark::synthetic_config(options_.synthetic_source);
-      return write_synthetic(ref::spark::plan_synthetic_checkpoint(config), config, {});
-    }
+  ref::PackOptions library_options(const std::string& model_type) {
     std::string reason;
-    ref::PackOptions pack = pack_options(options_, &reason);
+    ref::PackOptions pack = pack_options(options_, model_type == kSpeechType, &reason);
     if (!reason.empty()) choice_ = fmt::format("weights {}: {}", ref::weight_type_name(pack.weights), reason);
-    if (!options_.synthetic.empty()) {
-      const nlohmann::json config = ref::spark::synthetic_config(options_.synthetic);
-      const ref::spark::Config checked = ref::spark::read_config(config, options_.synthetic);
-      return write_synthetic(ref::spark::plan_synthetic(checked, pack), config, pack);
+    return pack;
+  }
+
+  ref::PackResult make() {
+    const bool packed = options_.synthetic_source.empty();
+    const std::string& name = packed ? options_.synthetic : options_.synthetic_source;
+    if (!name.empty()) {
+      const ref::PackOptions pack = library_options(ref::synthetic_type(name));
+      const ref::SyntheticModel model = packed ? ref::synthetic_packed(name, pack) : ref::synthetic_checkpoint(name);
+      return ref::write_synthetic(model, options_.paths[0], pack, options_.force, progress(), pool_.parallel());
     }
     if (ref::is_packed(options_.paths[0])) throw ref::Error(options_.paths[0] + ": is packed already");
     const ref::Checkpoint source = ref::Checkpoint::open(options_.paths[0]);
+    const nlohmann::json config = ref::read_model_config(source.directory());
+    const nlohmann::json type = config.value("model_type", nlohmann::json());
+    ref::PackOptions pack = library_options(type.is_string() ? type.get<std::string>() : "");
     const ref::Progress shown = progress();
     uint64_t last_done = 0, last_total = 1;
     const std::unique_ptr<ref::Calibration> calibration =
-        calibrate(source, pack.quantiser, [&](const std::string& what) { shown(what, last_done, last_total); });
+        calibrate(source, config, pack.quantiser, [&](const std::string& what) { shown(what, last_done, last_total); });
     pack.calibration = calibration.get();
     return ref::pack_to_directory(
         source, options_.paths[1], pack, options_.force,
@@ -103,7 +109,7 @@ class Program {
   }
 
   // Statistics of the text of --calibrate, taken while the layers are packed; null without it.
-  std::unique_ptr<ref::Calibration> calibrate(const ref::Checkpoint& source, ref::Quantiser quantiser,
+  std::unique_ptr<ref::Calibration> calibrate(const ref::Checkpoint& source, const nlohmann::json& config, ref::Quantiser quantiser,
                                               const std::function<void(const std::string&)>& tick) {
     if (options_.calibrate.empty()) return nullptr;
     const std::filesystem::path& directory = source.directory();
@@ -112,16 +118,7 @@ class Program {
     calibration.factors = quantiser == ref::Quantiser::kGptq;
     calibration.parallel = pool_.parallel();
     calibration.tick = tick;
-    return ref::calibrate_model(source, ref::read_json_object(directory / "config.json"),
-                                ref::read_text_ids(options_.calibrate, directory), calibration);
-  }
-
-  ref::PackResult write_synthetic(const ref::PackPlan& plan, const nlohmann::json& config, const ref::PackOptions& pack) {
-    const std::map<std::string, std::string> files = {
-        {"config.json", config.dump(2) + "\n"},
-        {"generation_config.json", nlohmann::json({{"bos_token_id", 0}, {"eos_token_id", 1}, {"pad_token_id", 2}}).dump(2) + "\n"},
-        {"tokenizer.json", ref::spark::synthetic_tokenizer(config["vocab_size"].get<int64_t>())}};
-    return ref::write_plan(plan, files, options_.paths[0], pack, options_.force, progress(), pool_.parallel());
+    return ref::calibrate_model(source, config, ref::read_text_ids(options_.calibrate, directory), calibration);
   }
 
   void report(const ref::PackResult& result) {

@@ -5,7 +5,7 @@
 
 #include "reference/core/error.h"
 #include "reference/core/weight_path.h"
-#include "reference/spark/synthetic.h"
+#include "reference/pack/synthetic_models.h"
 
 namespace pack {
 namespace {
@@ -20,16 +20,42 @@ HeadType default_head(WeightType weights) {
   return weights == WeightType::kBf16 ? HeadType::kBf16 : HeadType::kW8;
 }
 
+int64_t default_group(WeightType weights) { return weights == WeightType::kW8A8 ? 0 : 128; }
+
+void check_text_only(const Options& options) {
+  const std::pair<const char*, bool> given[] = {{"--predictor", !options.predictor.empty()},
+                                                {"--predictor-head", !options.predictor_head.empty()},
+                                                {"--codec", !options.codec.empty()},
+                                                {"--no-encoders", options.no_encoders}};
+  for (const auto& [name, is_given] : given) {
+    if (is_given) throw ref::Error(std::string(name) + " is for speech models, and this is none");
+  }
+}
+
+ref::SpeechOptions speech_options(const Options& options, const ref::PackOptions& pack) {
+  ref::SpeechOptions speech;
+  speech.predictor = options.predictor.empty() ? pack.weights : *ref::parse_weight_type(options.predictor);
+  speech.predictor_group = options.group.value_or(default_group(*speech.predictor));
+  if (!options.predictor_head.empty()) {
+    speech.predictor_head = ref::parse_head_type(options.predictor_head);
+  } else {
+    speech.predictor_head = options.head.empty() ? default_head(*speech.predictor) : pack.head;
+  }
+  speech.codec = options.codec == "bf16" ? ref::CodecType::kBf16 : ref::CodecType::kFp32;
+  speech.encoders = !options.no_encoders;
+  return speech;
+}
+
 }  // namespace
 
 void add_options(CLI::App& app, Options& options) {
-  const std::vector<std::string> models = ref::spark::synthetic_names();
+  const std::vector<std::string> models = ref::synthetic_names();
   app.add_option("PATHS", options.paths, "SRC, a model directory in Hugging Face layout, and DST, the packed directory to make")
       ->type_name("SRC DST")
       ->expected(0, 2);
   app.add_option("--weights", options.weights,
-                 "Form of the linear layers: w4a16, w4a8, w8a8, bf16, or keep (the source's own precision); by default what is "
-                 "fastest on this machine")
+                 "Form of the linear layers (of a speech model, of its talker): w4a16, w4a8, w8a8, bf16, or keep (the source's own "
+                 "precision); by default what is fastest on this machine")
       ->check(CLI::IsMember({"w4a16", "w4a8", "w8a8", "bf16", "keep"}));
   app.add_option(
          "--group", options.group,
@@ -48,6 +74,18 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--head", options.head,
                  "Form of the output head: bf16, w8, w4 or keep; by default w8, with bf16 and keep as those")
       ->check(CLI::IsMember({"bf16", "w8", "w4", "keep"}));
+  const char* speech = "Speech models";
+  app.add_option("--predictor", options.predictor, "Form of the code predictor's layers; by default as --weights")
+      ->group(speech)
+      ->check(CLI::IsMember({"w4a16", "w4a8", "w8a8", "bf16", "keep"}));
+  app.add_option("--predictor-head", options.predictor_head, "Form of its output heads; by default as --head")
+      ->group(speech)
+      ->check(CLI::IsMember({"bf16", "w8", "w4", "keep"}));
+  app.add_option("--codec", options.codec, "Form of the codec's decoder: fp32 (the default), or bf16")
+      ->group(speech)
+      ->check(CLI::IsMember({"fp32", "bf16"}));
+  app.add_flag("--no-encoders", options.no_encoders, "Leave out what reads a reference recording: 0.2 GB less, and no cloning")
+      ->group(speech);
   app.add_option("--quantiser", options.quantiser, "nearest, search (the default) or gptq (needs --calibrate)")
       ->check(CLI::IsMember({"nearest", "search", "gptq"}));
   app.add_option("--calibrate", options.calibrate, "Weight errors by what the layers see when the model reads the text FILE")
@@ -92,7 +130,11 @@ std::string check_paths(const Options& options) {
   return wanted == 1 ? "a synthetic model takes one path, DST" : "two paths are needed, SRC and DST (or see --help)";
 }
 
-ref::PackOptions pack_options(const Options& options, std::string* weights_reason) {
+ref::PackOptions pack_options(const Options& options, bool speech, std::string* weights_reason) {
+  if (!speech) check_text_only(options);
+  if (speech && (options.quantiser == "gptq" || !options.calibrate.empty())) {
+    throw ref::Error("--calibrate and --quantiser gptq read a text, which is not what the layers of a speech model see");
+  }
   ref::PackOptions pack;
   if (options.weights.empty()) {
     auto machine = omni_machine{};
@@ -104,7 +146,7 @@ ref::PackOptions pack_options(const Options& options, std::string* weights_reaso
   } else {
     pack.weights = *ref::parse_weight_type(options.weights);
   }
-  pack.group = options.group.value_or(pack.weights == WeightType::kW8A8 ? 0 : 128);
+  pack.group = options.group.value_or(default_group(pack.weights));
   pack.symmetric = options.symmetric;
   pack.head = options.head.empty() ? default_head(pack.weights) : *ref::parse_head_type(options.head);
   const std::map<std::string, Quantiser> quantisers = {
@@ -114,6 +156,7 @@ ref::PackOptions pack_options(const Options& options, std::string* weights_reaso
   pack.fp32_scales = options.scales == "fp32";
   pack.keep = options.keep;
   pack.strict = options.strict;
+  if (speech) pack.speech = speech_options(options, pack);
   return pack;
 }
 

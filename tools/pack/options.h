@@ -13,7 +13,9 @@
 namespace pack {
 
 struct Options {
-  std::vector<std::string> paths;  // SRC DST, or DST of a synthetic model
+  std::vector<std::string> paths;                // SRC DST, or DST of a synthetic model
+  std::string predictor, predictor_head, codec;  // of a speech model
+  bool no_encoders = false;                      // likewise
   std::string weights, head, quantiser = "search", scales = "auto";
   std::optional<int64_t> group;
   bool symmetric = false, strict = false, force = false, quiet = false;
@@ -28,8 +30,9 @@ struct Options {
 
 void add_options(CLI::App& app, Options& options);
 
-// The library's options; `weights_reason` says why these weights when none were asked for.
-ref::PackOptions pack_options(const Options& options, std::string* weights_reason);
+// The library's options for a speech model, or for one of text; `weights_reason` says why these weights when none were asked for.
+// Throws Error naming an option that the model has no use for.
+ref::PackOptions pack_options(const Options& options, bool speech, std::string* weights_reason);
 
 // SRC, DST, --verify and --synthetic fit together; the line of an error, or "".
 std::string check_paths(const Options& options);

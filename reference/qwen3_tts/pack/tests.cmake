@@ -1,1 +1,2 @@
 omni_reference_test(tts_pack_test reference/qwen3_tts/pack/pack_test.cc)
+omni_reference_test(tts_synthetic_test reference/qwen3_tts/pack/synthetic_test.cc)
