@@ -6,36 +6,15 @@
 #include <memory>
 #include <new>
 
-#include "jit/memory/executable_memory.h"
 #include "kernels/api/error.h"
 #include "kernels/api/linear_checks.h"
-#include "kernels/cpu/amx.h"
-#include "kernels/cpu/machine.h"
 #include "kernels/cpu/settings.h"
 #include "kernels/fast/fast_plan.h"
-#include "kernels/gemv/bf16_self_test.h"
 #include "kernels/linear/linear_plan.h"
 #include "kernels/parallel/split.h"
 
 namespace okl {
 namespace {
-
-omni_status selection_machine(const omni_linear_query& query, SelectionMachine* out) {
-  ensure_bf16_dot_tested();
-  const omni_machine machine = current_machine();
-  out->isa = machine.isa;
-  out->traits = machine.traits;
-  if (query.max_isa != nullptr && query.max_isa[0] != '\0') {
-    const std::optional<IsaMask> cap = tier_mask(query.max_isa);
-    if (!cap) return fail(OMNI_ERR_UNKNOWN_NAME, "max_isa \"%s\" is no tier", query.max_isa);
-    out->isa &= *cap;
-  }
-  const AmxPermission* permission = amx_permission_if_requested();
-  if (permission != nullptr && !profile_is_set()) out->amx_refusal = permission->reason;
-  out->jit_allowed = jit::code_state() != jit::CodeState::kRefused;
-  out->jit_reason = jit::code_state_reason();
-  return OMNI_OK;
-}
 
 LinearFacts facts_of(const omni_linear_query& query) {
   LinearFacts facts{};
@@ -103,7 +82,7 @@ omni_status omni_select(const omni_linear_query* query, omni_plan** plan) {
   if (omni_status status = check_query(*query); status != OMNI_OK) return status;
   try {
     SelectionMachine machine;
-    omni_status status = selection_machine(*query, &machine);
+    omni_status status = selection_machine(query->max_isa, &machine);
     if (status != OMNI_OK) return status;
     LinearFacts facts = facts_of(*query);
     serve_fast_by_promised_class(&facts, machine);

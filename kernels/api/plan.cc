@@ -25,6 +25,10 @@ const char* plan_kind_name(PlanKind kind) {
       return "swiglu";
     case PlanKind::kHeadnorm:
       return "headnorm";
+    case PlanKind::kConv1d:
+      return "conv1d";
+    case PlanKind::kDepthwise:
+      return "depthwise";
   }
   return "";
 }

@@ -8,7 +8,20 @@
 
 namespace okl {
 
-enum class PlanKind : uint8_t { kLinear, kQuantize, kGather, kRmsnorm, kHeadgate, kGeglu, kRope, kAttention, kSwiglu, kHeadnorm };
+enum class PlanKind : uint8_t {
+  kLinear,
+  kQuantize,
+  kGather,
+  kRmsnorm,
+  kHeadgate,
+  kGeglu,
+  kRope,
+  kAttention,
+  kSwiglu,
+  kHeadnorm,
+  kConv1d,
+  kDepthwise
+};
 
 const char* plan_kind_name(PlanKind kind);
 

@@ -25,7 +25,9 @@ enum class Op : uint8_t {
   kRope,
   kAttention,
   kSwiglu,
-  kHeadnorm
+  kHeadnorm,
+  kConv1d,
+  kDepthwise
 };
 enum class Code : uint8_t { kJit, kCompiled };
 enum class Numerics : uint8_t {
@@ -51,6 +53,7 @@ struct HeadgateKernel;   // kernels/headgate
 struct GatedKernel;      // kernels/activation
 struct RopeKernel;       // kernels/rope
 struct AttentionKernel;  // kernels/attention
+struct DepthwiseKernel;  // kernels/conv
 
 // The type of a linear row's implementation object, by class and weights.
 template <Numerics numerics, omni_format weights>
@@ -81,6 +84,9 @@ template <Numerics numerics, omni_format weights>
 struct Implementation<Op::kGemv, numerics, weights> : LinearImplementation<numerics, weights> {};
 template <Numerics numerics, omni_format weights>
 struct Implementation<Op::kGemm, numerics, weights> : LinearImplementation<numerics, weights> {};
+// A convolution is a dense product over (tap, input channel): its rows are made of the same kernels.
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kConv1d, numerics, weights> : LinearImplementation<numerics, weights> {};
 template <Numerics numerics, omni_format weights>
 struct Implementation<Op::kPack, numerics, weights> {
   using type = PackKernel;
@@ -124,6 +130,10 @@ struct Implementation<Op::kSwiglu, numerics, weights> {
 template <Numerics numerics, omni_format weights>
 struct Implementation<Op::kHeadnorm, numerics, weights> {
   using type = HeadnormKernel;
+};
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kDepthwise, numerics, weights> {
+  using type = DepthwiseKernel;
 };
 
 struct KernelRow {

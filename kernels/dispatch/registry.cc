@@ -56,6 +56,10 @@ std::string_view op_name(Op op) {
       return "swiglu";
     case Op::kHeadnorm:
       return "headnorm";
+    case Op::kConv1d:
+      return "conv1d";
+    case Op::kDepthwise:
+      return "depthwise";
   }
   return "";
 }

@@ -72,8 +72,10 @@ std::string_view tier_of_word(std::string_view word) {
 
 bool is_elementwise(Op op) {
   return op == Op::kQuantize || op == Op::kGather || op == Op::kRmsnorm || op == Op::kHeadgate || op == Op::kGeglu ||
-         op == Op::kRope || op == Op::kAttention || op == Op::kSwiglu || op == Op::kHeadnorm;
+         op == Op::kRope || op == Op::kAttention || op == Op::kSwiglu || op == Op::kHeadnorm || op == Op::kDepthwise;
 }
+
+bool is_linear(Op op) { return op == Op::kGemv || op == Op::kGemm || op == Op::kConv1d; }
 
 // A cap by tier name must let exactly the kernels named after that tier and lesser ones pass.
 TEST(Registry, IsaWordIsTheLeastTierThatAllowsTheRequiredBits) {
@@ -90,7 +92,7 @@ TEST(Registry, IsaWordIsTheLeastTierThatAllowsTheRequiredBits) {
 TEST(Registry, TileHasBothSidesOrNone) {
   for (const KernelRow& row : registry()) {
     EXPECT_EQ(row.mr == 0, row.nr == 0) << row.name;
-    if (row.op == Op::kGemv || row.op == Op::kGemm) {
+    if (is_linear(row.op)) {
       EXPECT_GE(row.mr, 1) << row.name;
       EXPECT_EQ(row.nr % 16, 0) << row.name << ": channels come in blocks of 16 or more";
     }
@@ -99,7 +101,7 @@ TEST(Registry, TileHasBothSidesOrNone) {
 
 TEST(Registry, LinearRowsHaveAClassAndAnActivationOthersNone) {
   for (const KernelRow& row : registry()) {
-    const bool linear = row.op == Op::kGemv || row.op == Op::kGemm;
+    const bool linear = is_linear(row.op);
     EXPECT_EQ(row.numerics != Numerics::kNone, linear) << row.name;
     // Of an attention kernel it is the type of the cache.
     EXPECT_EQ(row.activation != OMNI_DTYPE_NONE, linear || row.op == Op::kAttention) << row.name;

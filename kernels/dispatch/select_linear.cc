@@ -5,7 +5,7 @@ namespace okl {
 namespace {
 
 bool computes(const KernelRow& row, const LinearRequest& request) {
-  const bool op_fits = row.op == Op::kGemm || (row.op == Op::kGemv && !request.many_rows);
+  const bool op_fits = row.op == request.op || (row.op == Op::kGemv && request.op == Op::kGemm && !request.many_rows);
   return op_fits && row.numerics == request.numerics && row.activation == request.x_type && row.weights == request.weights;
 }
 

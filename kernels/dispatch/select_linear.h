@@ -10,6 +10,7 @@
 namespace okl {
 
 struct LinearRequest {
+  Op op = Op::kGemm;  // or kConv1d; kGemm also takes rows of kGemv where there is one row of x
   Numerics numerics = Numerics::kGroup;
   omni_dtype x_type = OMNI_DTYPE_BF16;
   omni_format weights = OMNI_FORMAT_TG4;

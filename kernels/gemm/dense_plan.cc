@@ -10,20 +10,16 @@
 namespace okl {
 namespace {
 
-// Inputs of a chunk where several tiles share its weights: 32 KiB of fp32 for 64 channels, so that the panel and the rows of a tile
-// stay in an L1 of 48 KiB. Groups are not cut.
-constexpr uint32_t kChunkInputs = 128;
 // Rows whose sums wait in scratch at once: 192 KiB, and with the largest panel of 64 KiB the 256 KiB that omni_scratch_size names.
 constexpr uint32_t kMostSumRows = 768;
-// How far ahead of its loads a kernel asks for weights that it streams through: the hardware prefetcher stops at page ends.
-constexpr int64_t kStreamAhead = 16384;
-constexpr size_t kSumRowBytes = 64 * sizeof(float);
 
-int64_t element_bytes(uint16_t type) { return type == OMNI_DTYPE_F32 ? 4 : type == OMNI_DTYPE_BF16 ? 2 : 0; }
+}  // namespace
 
-const Blocks64& blocks_of(uint16_t format) { return format == OMNI_FORMAT_W16 ? kW16 : format == OMNI_FORMAT_W32 ? kW32 : kW8s; }
+int64_t dense_element_bytes(uint16_t type) { return type == OMNI_DTYPE_F32 ? 4 : type == OMNI_DTYPE_BF16 ? 2 : 0; }
 
-DenseConfig base_config(const LinearFacts& facts) {
+const Blocks64& dense_blocks(uint16_t format) { return format == OMNI_FORMAT_W16 ? kW16 : format == OMNI_FORMAT_W32 ? kW32 : kW8s; }
+
+DenseConfig dense_config(const LinearFacts& facts) {
   const omni_layout& weights = facts.weights;
   DenseConfig config{};
   config.group = weights.format == OMNI_FORMAT_W8S && weights.group < weights.k ? weights.group : 0;
@@ -33,17 +29,15 @@ DenseConfig base_config(const LinearFacts& facts) {
   config.residual_type = static_cast<uint16_t>(facts.residual_type);
   config.epilogue = static_cast<uint8_t>(facts.epilogue);
   const bool pairs = facts.x_type == OMNI_DTYPE_BF16 && weights.format != OMNI_FORMAT_W32;
-  config.panel_inputs = static_cast<uint16_t>(std::max(kChunkInputs, config.group));
+  config.panel_inputs = static_cast<uint16_t>(std::max(kDenseChunkInputs, config.group));
   config.order = pairs ? DenseOrder::kOddFirst : DenseOrder::kAscending;
   return config;
 }
 
-uint16_t scrub_below(const DenseConfig& config) {
+uint16_t dense_scrub_below(const DenseConfig& config) {
   if (config.order == DenseOrder::kAscending) return 0;
   return config.weights == OMNI_FORMAT_W8S ? kGroupScrubBelow : kDenseScrubBelow;
 }
-
-}  // namespace
 
 // --- code ---------------------------------------------------------------------------------------------------------------------
 
@@ -74,7 +68,7 @@ bool DenseCodeSet::make_tiles(const KernelRow& row, DenseConfig config, const De
 bool DenseCodeSet::make(const KernelRow& row, const DenseConfig& base, int64_t n, uint32_t max_m) {
   kernel_ = static_cast<const DenseKernel*>(row.implementation);
   max_rows_ = std::min<uint32_t>(kernel_->max_rows, row.mr);
-  const Blocks64& blocks = blocks_of(base.weights);
+  const Blocks64& blocks = dense_blocks(base.weights);
   const int64_t count = blocks.blocks(n), last_width = count > 0 ? blocks.block_width(n, count - 1) : Blocks64::kBlock;
   const bool has_full = count > 0 && blocks.block_width(n, 0) == Blocks64::kBlock;
   DenseConfig config = base;
@@ -92,7 +86,7 @@ bool DenseCodeSet::make(const KernelRow& row, const DenseConfig& base, int64_t n
 // --- plan ---------------------------------------------------------------------------------------------------------------------
 
 DensePlan::DensePlan(LinearFacts query)
-    : LinearPlan(std::move(query)), blocks_(blocks_of(facts.weights.format)), config_(base_config(facts)) {}
+    : LinearPlan(std::move(query)), blocks_(dense_blocks(facts.weights.format)), config_(dense_config(facts)) {}
 
 omni_status DensePlan::check_facts() const {
   const bool scrubbed = (facts.weights.flags & OMNI_LAYOUT_SCRUBBED) != 0;
@@ -124,14 +118,20 @@ uint32_t DensePlan::tiles_at_once(uint32_t m) const { return std::min(tiles_of(m
 
 size_t DensePlan::scratch_bytes(uint32_t m) const {
   const bool sums = rows_of(m).chunks() > 1 || config_.group != 0;
-  return panel_bytes(m) + (sums ? size_t{tiles_at_once(m)} * code_for(m).max_rows() * kSumRowBytes : 0);
+  return panel_bytes(m) + (sums ? size_t{tiles_at_once(m)} * code_for(m).max_rows() * kDenseSumRowBytes : 0);
 }
 
 void DensePlan::prepare(const omni_linear_args& args, uint32_t first_unit, uint32_t last_unit) const {
   const DenseTiles tiles = tiles_of(args.m);
-  const DensePrepareArgs prepare = {
-      rows_of(args.m),    code_for(args.m).kernel().element,    config_.order, scrub_below(config_), facts.x_type, args.x, args.ldx,
-      args.k_permutation, static_cast<uint8_t*>(args.workspace)};
+  const DensePrepareArgs prepare = {rows_of(args.m),
+                                    code_for(args.m).kernel().element,
+                                    config_.order,
+                                    dense_scrub_below(config_),
+                                    facts.x_type,
+                                    args.x,
+                                    args.ldx,
+                                    args.k_permutation,
+                                    static_cast<uint8_t*>(args.workspace)};
   prepare_dense_rows(prepare, tiles.first(first_unit), tiles.first(last_unit));
 }
 
@@ -155,9 +155,9 @@ void DensePlan::compute(const omni_linear_args& args, uint32_t first_unit, uint3
                    tiles_of(args.m),
                    rows_of(args.m),
                    rows_of(args.m).chunks() == 1 && tiles_of(args.m).tiles == 1,
-                   element_bytes(config_.scale_type),
-                   element_bytes(config_.y_type),
-                   element_bytes(config_.residual_type),
+                   dense_element_bytes(config_.scale_type),
+                   dense_element_bytes(config_.y_type),
+                   dense_element_bytes(config_.residual_type),
                    panel,
                    reinterpret_cast<float*>(panel + panel_bytes(args.m))};
   const uint32_t at_once = tiles_at_once(args.m);
@@ -203,26 +203,25 @@ void DensePlan::compute_block(const Run& run, int64_t block, uint64_t channels, 
     }
     tile.weights = packed + chunk * chunk_bytes;
     if (run.streams) {
-      tile.ahead = tile.weights + kStreamAhead;
-      tile.ahead_end = packed + block_bytes + kStreamAhead;
+      tile.ahead = tile.weights + kDenseStreamAhead;
+      tile.ahead_end = packed + block_bytes + kDenseStreamAhead;
     } else {
       tile.ahead = tile.last != 0 ? packed + block_bytes : tile.weights + chunk_bytes;
       tile.ahead_end = tile.ahead + chunk_bytes;
     }
     DenseTile call = tile;
     const bool alone = run.tiles.tiles == 1;
-    call_tiles(run, &call, alone ? DenseRole::kAlone : DenseRole::kFirst, tail, first_tile, first_tile + 1);
-    call_tiles(run, &call, DenseRole::kOther, tail, first_tile + 1, last_tile);
+    call_dense_tiles(run.code, run.tiles, &call, alone ? DenseRole::kAlone : DenseRole::kFirst, tail, first_tile, first_tile + 1);
+    call_dense_tiles(run.code, run.tiles, &call, DenseRole::kOther, tail, first_tile + 1, last_tile);
   }
 }
 
-// One call for the larger tiles and one for the smaller. Moves `tile` on.
-void DensePlan::call_tiles(const Run& run, DenseTile* tile, DenseRole role, bool tail, uint32_t first_tile,
-                           uint32_t last_tile) const {
-  const uint32_t larger = std::clamp(run.tiles.larger_tiles, first_tile, last_tile);
+void call_dense_tiles(const DenseCodeSet& code, const DenseTiles& tiles, DenseTile* tile, DenseRole role, bool tail,
+                      uint32_t first_tile, uint32_t last_tile) {
+  const uint32_t larger = std::clamp(tiles.larger_tiles, first_tile, last_tile);
   for (const auto& [begin, end] : {std::pair(first_tile, larger), std::pair(larger, last_tile)}) {
     if (begin == end) continue;
-    const DenseCodeSet::Entry& entry = run.code.entry(role, tail, run.tiles.rows(begin));
+    const DenseCodeSet::Entry& entry = code.entry(role, tail, tiles.rows(begin));
     tile->tiles = end - begin;
     tile->config = &entry.config;
     entry.run(tile);

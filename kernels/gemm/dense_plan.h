@@ -12,6 +12,18 @@
 namespace okl {
 
 inline constexpr uint32_t kMostDenseTileRows = 8;
+// Inputs of a chunk where several tiles share its weights: 32 KiB of fp32 for 64 channels, so that the panel and the rows of a tile
+// stay in an L1 of 48 KiB. Groups are not cut.
+inline constexpr uint32_t kDenseChunkInputs = 128;
+// How far ahead of its loads a kernel asks for weights that it streams through: the hardware prefetcher stops at page ends.
+inline constexpr int64_t kDenseStreamAhead = 16384;
+inline constexpr size_t kDenseSumRowBytes = 64 * sizeof(float);
+
+// What follows from the facts of a query, for every plan over these kernels.
+int64_t dense_element_bytes(uint16_t type);  // 4, 2, or 0 for none
+const Blocks64& dense_blocks(uint16_t format);
+DenseConfig dense_config(const LinearFacts& facts);     // rows, block_width and panel are 0
+uint16_t dense_scrub_below(const DenseConfig& config);  // 0: nothing is scrubbed
 
 // m rows as ceil(m / most) tiles whose sizes differ by at most one, the larger ones first.
 struct DenseTiles {
@@ -52,6 +64,10 @@ class DenseCodeSet {
   std::array<std::array<std::array<Entry, kMostDenseTileRows + 1>, 2>, 3> entries_;
 };
 
+// Tiles [first_tile, last_tile) of one chunk and block: one call for the larger ones and one for the smaller. Moves `tile` on.
+void call_dense_tiles(const DenseCodeSet& code, const DenseTiles& tiles, DenseTile* tile, DenseRole role, bool tail,
+                      uint32_t first_tile, uint32_t last_tile);
+
 class DensePlan : public LinearPlan {
  public:
   explicit DensePlan(LinearFacts query);
@@ -77,7 +93,6 @@ class DensePlan : public LinearPlan {
  private:
   struct Run;
   void compute_block(const Run& run, int64_t block, uint64_t channels, uint32_t first_tile, uint32_t last_tile) const;
-  void call_tiles(const Run& run, DenseTile* tile, DenseRole role, bool tail, uint32_t first_tile, uint32_t last_tile) const;
   size_t panel_bytes(uint32_t m) const;
   uint32_t tiles_at_once(uint32_t m) const;
 

@@ -9,6 +9,7 @@
 #include "kernels/cpu/machine.h"
 #include "kernels/cpu/settings.h"
 #include "kernels/cpu/trace.h"
+#include "kernels/gemv/bf16_self_test.h"
 #include "kernels/parallel/split.h"
 
 namespace okl {
@@ -18,12 +19,29 @@ constexpr int64_t kBlock = 64;
 // Below this many elements of x one thread prepares faster than a region starts: 2048 inputs take about 1 us.
 constexpr int64_t kPrepareAlone = int64_t{1} << 16;
 
+}  // namespace
+
 const char* code_state_text(const KernelRow& row) {
   if (row.code == Code::kCompiled) return "compiled";
   return jit::code_state() == jit::CodeState::kDoubleMapped ? "jit (double mapping)" : "jit";
 }
 
-}  // namespace
+omni_status selection_machine(const char* max_isa, SelectionMachine* out) {
+  ensure_bf16_dot_tested();
+  const omni_machine machine = current_machine();
+  out->isa = machine.isa;
+  out->traits = machine.traits;
+  if (max_isa != nullptr && max_isa[0] != '\0') {
+    const std::optional<IsaMask> cap = tier_mask(max_isa);
+    if (!cap) return fail(OMNI_ERR_UNKNOWN_NAME, "max_isa \"%s\" is no tier", max_isa);
+    out->isa &= *cap;
+  }
+  const AmxPermission* permission = amx_permission_if_requested();
+  if (permission != nullptr && !profile_is_set()) out->amx_refusal = permission->reason;
+  out->jit_allowed = jit::code_state() != jit::CodeState::kRefused;
+  out->jit_reason = jit::code_state_reason();
+  return OMNI_OK;
+}
 
 Selection select_with_permission(const LinearRequest& request, SelectionMachine machine) {
   Selection selection = select_linear(request, machine);

@@ -80,6 +80,11 @@ class LinearPlan : public omni_plan {
   std::string not_runnable_;  // why the hardware cannot run it (a profile was emulated), "" when it can
 };
 
+// "compiled", "jit" or "jit (double mapping)".
+const char* code_state_text(const KernelRow& row);
+// The machine under the cap `max_isa` (a tier name, NULL or ""), its traits, and whether code may be generated.
+omni_status selection_machine(const char* max_isa, SelectionMachine* out);
+
 // select_linear(), with permission for tiles asked for when a kernel that needs them is about to be chosen: refused, it chooses
 // again without them, and the reason and the trace say why. An emulated profile asks nobody.
 Selection select_with_permission(const LinearRequest& request, SelectionMachine machine);

@@ -282,6 +282,21 @@ class Attention : public RowPlan<omni_attention_select, omni_attention_run> {
   void append(const omni_attention_append_args& args) const { check(omni_attention_append(get(), &args)); }
 };
 
+/** See omni_depthwise_run(). */
+using Depthwise = RowPlan<omni_depthwise_select, omni_depthwise_run>;
+
+/** A convolution over rows of time, transposed ones among them: see omni_conv1d_run(). */
+class Conv1d : public RowPlan<omni_conv1d_select, omni_conv1d_run> {
+ public:
+  using RowPlan::RowPlan;
+  /** Bytes of workspace for `m` output rows. */
+  [[nodiscard]] size_t workspace_size(uint32_t m) const {
+    size_t bytes = 0;
+    check(omni_conv1d_workspace_size(get(), m, &bytes));
+    return bytes;
+  }
+};
+
 /** Slots of a ring for a window and chunks of up to most_rows rows; see omni_kv_cache_ring(). */
 [[nodiscard]] inline int64_t kv_cache_ring(int64_t window, int64_t most_rows) {
   int64_t capacity = 0;
