@@ -89,6 +89,7 @@ class Program {
     const std::string& name = packed ? options_.synthetic : options_.synthetic_source;
     if (!name.empty()) {
       const ref::PackOptions pack = library_options(ref::synthetic_type(name));
+      if (!packed) choice_.clear();  // a checkpoint has no forms to choose
       const ref::SyntheticModel model = packed ? ref::synthetic_packed(name, pack) : ref::synthetic_checkpoint(name);
       return ref::write_synthetic(model, options_.paths[0], pack, options_.force, progress(), pool_.parallel());
     }

@@ -15,6 +15,9 @@
 namespace ref::tts {
 namespace {
 
+constexpr const char* kEncoderPrefix = "encoder.";
+constexpr const char* kSpeakerPrefix = "speaker_encoder.";
+
 [[noreturn]] void refuse_calibration(const std::string& name) {
   throw Error(name + ": model type qwen3_tts cannot be calibrated with a text, so that gptq and --calibrate are not for it");
 }
@@ -120,7 +123,7 @@ class Planner {
   }
 
   bool is_left_out(const std::string& tensor) const {
-    return !options_.speech.encoders && (tensor.starts_with("encoder.") || tensor.starts_with("speaker_encoder."));
+    return !options_.speech.encoders && (tensor.starts_with(kEncoderPrefix) || tensor.starts_with(kSpeakerPrefix));
   }
 
   std::vector<std::string> names_of_stacks() const {
@@ -152,7 +155,12 @@ std::unique_ptr<Calibration> calibrate(const Checkpoint& checkpoint, const nlohm
 
 void check_weights(const ModelWeights& weights) {
   const Config config = read_config(weights.config, weights.name);
-  const bool encoders = weights.find_matrix("encoder.downsample.conv") != nullptr;
+  // All of the encoders, or nothing.
+  const auto has = [&](const std::string& prefix) {
+    const auto found = weights.matrices.lower_bound(prefix);
+    return found != weights.matrices.end() && found->first.starts_with(prefix);
+  };
+  const bool encoders = has(kEncoderPrefix) || has(kSpeakerPrefix);
   const Parts parts = parts_of(config, encoders);
   for (const PartMatrix& matrix : parts.matrices) weights.matrix(matrix.name, matrix.n, matrix.k);
   for (const PartPlain& plain : parts.plains) weights.plain(plain.name, plain.shape);

@@ -7,7 +7,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <string>
@@ -17,6 +20,7 @@
 #include "reference/io/checkpoint.h"
 #include "reference/pack/packer.h"
 #include "reference/pack/plan.h"
+#include "tests/support/safetensors_writer.h"
 
 namespace ref::tts::test {
 
@@ -143,6 +147,39 @@ class ExpectedModel {
   }
 
   const Checkpoint& source_;
+};
+
+// A golden checkpoint that may be changed before it is written.
+class EditedSource {
+ public:
+  explicit EditedSource(const std::string& name = "base-tiny-bf16") : EditedSource(source_path(name)) {}
+  explicit EditedSource(const std::filesystem::path& path)
+      : config(read_json_object(path / "config.json")), speech(read_json_object(path / kSpeechTokenizer / "config.json")) {
+    const Checkpoint source = Checkpoint::open(path);
+    for (const auto& [tensor, view] : source.tensors()) {
+      (is_codec(tensor) ? codec : model).add(tensor, *view.tensor);
+    }
+    for (const char* file : {"vocab.json", "merges.txt", "tokenizer_config.json", "generation_config.json"}) {
+      side_files_[file] = path / file;
+    }
+  }
+
+  static bool is_codec(const std::string& tensor) { return tensor.starts_with("decoder.") || tensor.starts_with("encoder."); }
+
+  void write(const std::filesystem::path& directory) const {
+    std::filesystem::create_directories(directory / kSpeechTokenizer);
+    std::ofstream(directory / "config.json") << config;
+    std::ofstream(directory / kSpeechTokenizer / "config.json") << speech;
+    model.write(directory / "model.safetensors");
+    codec.write(directory / kSpeechTokenizer / "model.safetensors");
+    for (const auto& [name, from] : side_files_) std::filesystem::copy_file(from, directory / name);
+  }
+
+  nlohmann::json config, speech;
+  omni_files::SafetensorsWriter model, codec;
+
+ private:
+  std::map<std::string, std::filesystem::path> side_files_;
 };
 
 inline std::string error_of(const std::function<void()>& call) {
