@@ -159,6 +159,17 @@ TEST_F(Speech, EachPartHasAFormOfItsOwn) {
   expect_forms(*pack(source, options), {OMNI_FORMAT_W4S, OMNI_FORMAT_W16, OMNI_FORMAT_W16, OMNI_FORMAT_W16});
 }
 
+// Its form is what says that rows are fp32, whatever its values.
+TEST_F(Speech, TheFp32CodecIsFp32) {
+  test::EditedSource edited;
+  edited.codec.add<float>("decoder.pre_conv.conv.weight", "F32", {48, 32, 3}, std::vector<float>(48 * 32 * 3, 0.5F));
+  edited.codec.add<uint16_t>("decoder.decoder.6.conv.weight", "BF16", {1, 4, 7}, std::vector<uint16_t>(28, 0x3F00));
+  const auto weights = pack_edited(edited);
+  EXPECT_EQ(weights->matrix("decoder.pre_conv.conv", 48, 96).layout.format, OMNI_FORMAT_W32);
+  EXPECT_EQ(weights->matrix("decoder.decoder.6.conv", 1, 28).layout.format, OMNI_FORMAT_W32);
+  EXPECT_EQ(unpack_matrix(weights->matrix("decoder.decoder.6.conv", 1, 28)), std::vector<float>(28, 0.5F));
+}
+
 TEST_F(Speech, EncodersMayBeLeftOut) {
   const Checkpoint source = Checkpoint::open(test::source_path("base-tiny-bf16"));
   PackOptions options = kKeepAll;
