@@ -32,7 +32,9 @@ ExpandedMatrix fit(const Matrix& matrix, omni_dtype x_type, const RowPolicy& pol
   return {matrix, {}};
 }
 
-void check_bytes(const std::string& name, const Matrix& matrix) {
+}  // namespace
+
+void check_matrix_bytes(const std::string& name, const Matrix& matrix) {
   size_t codes = 0, scales = 0;
   check(omni_layout_check(&matrix.layout), name.c_str());
   check(omni_packed_size(&matrix.layout, &codes), name.c_str());
@@ -47,8 +49,6 @@ void check_bytes(const std::string& name, const Matrix& matrix) {
                 std::to_string(matrix.layout.k));
   }
 }
-
-}  // namespace
 
 RowType row_type(const Matrix& matrix, const RowPolicy& policy) {
   if (policy.fp32) return {OMNI_DTYPE_F32, true};
@@ -108,7 +108,7 @@ const omni_plan* LinearPlans::find(const omni_layout& weights, omni_numerics num
 Linear::Linear(std::string name, const Matrix& matrix, std::vector<float> bias, omni_dtype x_type, const LinearOutput& output,
                const RowPolicy& policy, Backend& backend, LinearPlans& plans)
     : name_(std::move(name)), bias_(std::move(bias)), add_(output.add), backend_(&backend) {
-  check_bytes(name_, matrix);
+  check_matrix_bytes(name_, matrix);
   expanded_ = fit(matrix, x_type, policy, &backend.parallel);
   plan_ = plans.find(layout(), numerics_of(layout(), x_type, policy), x_type, output, !bias_.empty());
 }

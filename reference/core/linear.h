@@ -17,6 +17,9 @@
 
 namespace ref {
 
+// Throws Error naming `name` when there are fewer bytes than the layout needs, or a permutation of another length.
+void check_matrix_bytes(const std::string& name, const Matrix& matrix);
+
 // How rows meet the weights.
 struct RowPolicy {
   bool fp32 = false;            // rows stay fp32 everywhere

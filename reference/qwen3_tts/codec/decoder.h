@@ -11,6 +11,7 @@
 #include "omni/omni.h"
 #include "reference/core/model_weights.h"
 #include "reference/core/observer.h"
+#include "reference/qwen3_tts/codec/stage_clock.h"
 #include "reference/qwen3_tts/config.h"
 
 namespace ref::tts {
@@ -38,7 +39,13 @@ class CodecDecoder {
   void decode(std::span<const Frame> frames, std::span<float> samples, Observer* observer = nullptr);
 
   uint64_t weight_bytes() const;
+  // What a stream keeps between calls: rows before each convolution, keys and values in each layer's window.
   uint64_t state_bytes() const;
+  // That, rows on their way and scratch: whatever the length of a stream.
+  uint64_t working_bytes() const;
+  // Seconds of all calls since the last clear, by stage, in the order of the stages.
+  std::vector<StageTime> stage_times() const;
+  void clear_stage_times();
   std::vector<std::string> describe() const;
 
  private:

@@ -51,6 +51,8 @@ class StackBuffers : public StreamRows {
   Rows2d output;     // of the final norm, fp32
   int32_t* positions = nullptr;
 
+  size_t bytes() const { return memory_.size(); }
+
  private:
   size_t layout(const StackShape& shape, int64_t rows, std::byte* base);
 
