@@ -1,1 +1,6 @@
 omni_reference_test(tts_text_test reference/qwen3_tts/model/text_test.cc)
+omni_reference_test(tts_prompt_test reference/qwen3_tts/model/prompt_test.cc)
+omni_reference_test(tts_generator_test reference/qwen3_tts/model/generator_test.cc)
+omni_reference_test(tts_parity_test reference/qwen3_tts/model/parity_test.cc)
+omni_reference_test(tts_determinism_test reference/qwen3_tts/model/determinism_test.cc)
+omni_reference_test(tts_compare_test reference/qwen3_tts/model/compare_test.cc)

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run has one set of bits for each form of the weights: on every tier, for any threads and any cut of the prompt, watched or not.
+// The SHA-256 of all logits and frames is kept here, so that it also holds over time.
+#include <gtest/gtest.h>
+
+#include "reference/pack/sha256.h"
+#include "reference/qwen3_tts/model/test_models.h"
+#include "tests/support/threads.h"
+
+namespace ref::tts {
+namespace {
+
+using test::golden_path;
+using test::Pair;
+
+struct Form {
+  const char* name;
+  WeightType weights;
+  HeadType head;
+  Precision precision;
+  const char* digest;
+};
+void PrintTo(const Form& form, std::ostream* out) { *out << form.name; }
+
+constexpr int64_t kFrames = 8;
+
+// Of the prompt's rows, every logit that was picked from, and the frames; codes are drawn, not the largest.
+std::string digest_of(Pair* pair, const GoldenRequest& request, Observer* observer = nullptr) {
+  Sha256 sha;
+  const auto add = [&](std::span<const float> values) { sha.add(std::as_bytes(values)); };
+  const Prompt prompt = pair->talker.prompt(request.request());
+  add(prompt.rows);
+  add(prompt.trailing);
+  GeneratorHooks hooks;
+  hooks.observer = observer;
+  hooks.talker_logits = [&](int64_t, std::span<float> logits) { add(logits); };
+  hooks.predictor_logits = [&](int64_t, int64_t, std::span<float> logits) { add(logits); };
+  SpeechSampling sampling;
+  sampling.seed = 5;
+  const test::Made made = test::run(pair, prompt, sampling, kFrames, hooks);
+  EXPECT_EQ(static_cast<int64_t>(made.frames.size()), kFrames);
+  for (const Frame& frame : made.frames) sha.add(std::as_bytes(std::span(frame)));
+  return sha.finish();
+}
+
+class SpeechDeterminism : public testing::TestWithParam<Form> {
+ protected:
+  void SetUp() override {
+    if (golden_path(test::kSmallGolden).empty()) GTEST_SKIP() << "the golden is not here; OMNI_GOLDENS names the full set";
+    weights_ = test::small_model(GetParam().weights, GetParam().head);
+  }
+  // Whole text in the prompt, so that it is long.
+  std::string run(const omni_parallel* parallel = nullptr, const std::string& isa = {}, int64_t chunk = 64,
+                  Observer* observer = nullptr) const {
+    Pair pair(weights_, GetParam().precision, parallel, isa, chunk);
+    GoldenRequest request = read_golden_request(pair.talker, test::open_golden(golden_path(test::kSmallGolden)));
+    request.streaming_text = false;
+    return digest_of(&pair, request, observer);
+  }
+
+  std::shared_ptr<const ModelWeights> weights_;
+};
+
+TEST_P(SpeechDeterminism, TheKeptBits) { EXPECT_EQ(run(), GetParam().digest); }
+
+TEST_P(SpeechDeterminism, ThreadsTiersAndChunks) {
+  const std::string digest = run();
+  const omni_parallel reversed = okl::test::backwards(3);
+  EXPECT_EQ(run(&reversed), digest);
+  for (const uint32_t threads : {1U, 2U, 5U}) {
+    const omni_parallel fresh = okl::test::fresh_threads(&threads);
+    EXPECT_EQ(run(&fresh), digest) << threads << " threads";
+  }
+  for (const char* isa : {"avx2", "avxvnni", "avx512f", "avx512vnni", "avx512bf16", "amxint8"}) {
+    EXPECT_EQ(run(nullptr, isa), digest) << isa;
+  }
+  for (const int64_t chunk : {1, 2, 7, 30}) EXPECT_EQ(run(nullptr, {}, chunk), digest) << "chunks of " << chunk;
+}
+
+// An observer sees rows of the last layer that nobody else asks for.
+TEST_P(SpeechDeterminism, WatchedOrNot) {
+  class Nothing final : public Observer {
+   public:
+    void tensor(const std::string& name, int64_t, int64_t rows, int64_t, omni_dtype, const void*, int64_t) override {
+      if (name == "talker.hidden") seen += rows;
+    }
+    int64_t seen = 0;
+  } observer;
+  EXPECT_EQ(run(nullptr, {}, 7, &observer), run());
+  EXPECT_GT(observer.seen, 30);
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, SpeechDeterminism,
+                         testing::Values(Form{"fp32", WeightType::kKeep, HeadType::kKeep, Precision::kFp32,
+                                              "28ed531eff0e4bde818f8069903b0723c2ec37e6463d7141da620eca2da548c2"},
+                                         Form{"bf16", WeightType::kKeep, HeadType::kKeep, Precision::kDefault,
+                                              "716612864cd7e216e6225e8f5f77f0c1f7a15c9f9ef9850b1fe95b4a4a011219"},
+                                         Form{"W8A8", WeightType::kW8A8, HeadType::kW8, Precision::kDefault,
+                                              "7cd2ddab4b2bfe61420f59ba23973e58a7d3580b7718b1820ef6c140655e0a3c"},
+                                         Form{"W4A8", WeightType::kW4A8, HeadType::kW8, Precision::kDefault,
+                                              "f6ce19b62ec8dd2780e88dfd5c58e09bda7b295b83ea73bde6729a7863dff44f"},
+                                         Form{"W4A16", WeightType::kW4A16, HeadType::kBf16, Precision::kDefault,
+                                              "d46210168de6fbcdd53505bb14b88afec0f536cf1757257a5c1ea0d57ac82cc8"}));
+
+}  // namespace
+}  // namespace ref::tts
