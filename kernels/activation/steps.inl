@@ -2,6 +2,8 @@
 // Element-wise rows 32 elements at a time, for leaf files: loads, stores and copies of what is left at the end of a row.
 #pragma once
 
+#include <cstddef>
+
 #include "kernels/activation/lanes.inl"
 #include "omni/layout.h"
 

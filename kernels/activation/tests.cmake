@@ -11,8 +11,10 @@ set(_sleef "")
 if(sleef_FOUND)
   set(_sleef PkgConfig::sleef)
 endif()
-omni_test(NAME activation_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/activation/activation_test.cc ${_probe}_portable.cc
+omni_test(NAME lanes_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/activation/lanes_test.cc ${_probe}_portable.cc
           ${_probe}_avx2.cc ${_probe}_avx512.cc ${_probe}_avx512bf16.cc LIBRARIES ${_sleef})
+omni_test(NAME activation_test SOURCES ${PROJECT_SOURCE_DIR}/kernels/activation/activation_test.cc LIBRARIES ${_sleef})
 if(sleef_FOUND)
+  target_compile_definitions(lanes_test PRIVATE OMNI_HAVE_SLEEF)
   target_compile_definitions(activation_test PRIVATE OMNI_HAVE_SLEEF)
 endif()

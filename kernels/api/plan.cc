@@ -29,6 +29,10 @@ const char* plan_kind_name(PlanKind kind) {
       return "conv1d";
     case PlanKind::kDepthwise:
       return "depthwise";
+    case PlanKind::kLayernorm:
+      return "layernorm";
+    case PlanKind::kActivation:
+      return "activation";
   }
   return "";
 }

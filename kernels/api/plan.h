@@ -20,7 +20,9 @@ enum class PlanKind : uint8_t {
   kSwiglu,
   kHeadnorm,
   kConv1d,
-  kDepthwise
+  kDepthwise,
+  kLayernorm,
+  kActivation
 };
 
 const char* plan_kind_name(PlanKind kind);

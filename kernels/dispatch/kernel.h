@@ -27,7 +27,9 @@ enum class Op : uint8_t {
   kSwiglu,
   kHeadnorm,
   kConv1d,
-  kDepthwise
+  kDepthwise,
+  kLayernorm,
+  kActivation
 };
 enum class Code : uint8_t { kJit, kCompiled };
 enum class Numerics : uint8_t {
@@ -39,21 +41,23 @@ enum class Numerics : uint8_t {
   kFast = OMNI_NUMERICS_FAST
 };
 
-struct LinearKernel;     // kernels/gemv/linear_kernel.h
-struct ExactKernel;      // kernels/gemm/exact_kernel.h
-struct DenseKernel;      // kernels/gemm/dense_kernel.h
-struct FastKernel;       // kernels/fast/fast_kernel.h
-struct PackKernel;       // kernels/repack/pack_kernel.h
-struct DequantKernel;    // kernels/dequant/dequant_kernel.h
-struct QuantizeKernel;   // kernels/quantize
-struct GatherKernel;     // kernels/gather/gather_kernel.h
-struct RmsnormKernel;    // kernels/rmsnorm
-struct HeadnormKernel;   // kernels/rmsnorm
-struct HeadgateKernel;   // kernels/headgate
-struct GatedKernel;      // kernels/activation
-struct RopeKernel;       // kernels/rope
-struct AttentionKernel;  // kernels/attention
-struct DepthwiseKernel;  // kernels/conv
+struct LinearKernel;      // kernels/gemv/linear_kernel.h
+struct ExactKernel;       // kernels/gemm/exact_kernel.h
+struct DenseKernel;       // kernels/gemm/dense_kernel.h
+struct FastKernel;        // kernels/fast/fast_kernel.h
+struct PackKernel;        // kernels/repack/pack_kernel.h
+struct DequantKernel;     // kernels/dequant/dequant_kernel.h
+struct QuantizeKernel;    // kernels/quantize
+struct GatherKernel;      // kernels/gather/gather_kernel.h
+struct RmsnormKernel;     // kernels/rmsnorm
+struct LayernormKernel;   // kernels/rmsnorm
+struct ActivationKernel;  // kernels/activation
+struct HeadnormKernel;    // kernels/rmsnorm
+struct HeadgateKernel;    // kernels/headgate
+struct GatedKernel;       // kernels/activation
+struct RopeKernel;        // kernels/rope
+struct AttentionKernel;   // kernels/attention
+struct DepthwiseKernel;   // kernels/conv
 
 // The type of a linear row's implementation object, by class and weights.
 template <Numerics numerics, omni_format weights>
@@ -134,6 +138,14 @@ struct Implementation<Op::kHeadnorm, numerics, weights> {
 template <Numerics numerics, omni_format weights>
 struct Implementation<Op::kDepthwise, numerics, weights> {
   using type = DepthwiseKernel;
+};
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kLayernorm, numerics, weights> {
+  using type = LayernormKernel;
+};
+template <Numerics numerics, omni_format weights>
+struct Implementation<Op::kActivation, numerics, weights> {
+  using type = ActivationKernel;
 };
 
 struct KernelRow {

@@ -60,6 +60,10 @@ std::string_view op_name(Op op) {
       return "conv1d";
     case Op::kDepthwise:
       return "depthwise";
+    case Op::kLayernorm:
+      return "layernorm";
+    case Op::kActivation:
+      return "activation";
   }
   return "";
 }

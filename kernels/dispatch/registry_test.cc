@@ -72,7 +72,8 @@ std::string_view tier_of_word(std::string_view word) {
 
 bool is_elementwise(Op op) {
   return op == Op::kQuantize || op == Op::kGather || op == Op::kRmsnorm || op == Op::kHeadgate || op == Op::kGeglu ||
-         op == Op::kRope || op == Op::kAttention || op == Op::kSwiglu || op == Op::kHeadnorm || op == Op::kDepthwise;
+         op == Op::kRope || op == Op::kAttention || op == Op::kSwiglu || op == Op::kHeadnorm || op == Op::kDepthwise ||
+         op == Op::kLayernorm || op == Op::kActivation;
 }
 
 bool is_linear(Op op) { return op == Op::kGemv || op == Op::kGemm || op == Op::kConv1d; }

@@ -263,6 +263,10 @@ using Geglu = RowPlan<omni_geglu_select, omni_geglu_run>;
 using Swiglu = RowPlan<omni_swiglu_select, omni_swiglu_run>;
 /** See omni_headnorm_run(). */
 using HeadNorm = RowPlan<omni_headnorm_select, omni_headnorm_run>;
+/** See omni_layernorm_run(). */
+using LayerNorm = RowPlan<omni_layernorm_select, omni_layernorm_run>;
+/** See omni_activation_run(). */
+using Activation = RowPlan<omni_activation_select, omni_activation_run>;
 /** See omni_rope_run(). */
 using Rope = RowPlan<omni_rope_select, omni_rope_run>;
 /** See omni_gather_run(). */

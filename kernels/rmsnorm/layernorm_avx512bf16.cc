@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/rmsnorm/layernorm_row.inl"
+
+namespace okl {
+
+extern const LayernormKernel layernorm_avx512bf16;
+const LayernormKernel layernorm_avx512bf16 = {layernorm_row_for};
+
+}  // namespace okl
