@@ -8,6 +8,7 @@
 
 #include "bench/ops/activations.h"
 #include "bench/ops/attention.h"
+#include "bench/ops/conv.h"
 #include "bench/ops/dense.h"
 #include "bench/ops/integer.h"
 #include "bench/ops/model.h"
@@ -126,6 +127,40 @@ std::vector<Op> make_ops() {
                  .parts = attention_parts,
                  .operations = attention_operations,
                  .make = make_attention});
+  ops.push_back({.name = "conv1d",
+                 .what = "dense convolution, M frames of `rows` output rows; f32x: bf16 weights with fp32 rows",
+                 .sizes = {"n", "inputs", "taps", "dilation", "rows"},
+                 .shapes = codec_convolutions(),
+                 .variants = {"f32", "f32x", "bf16"},
+                 .most_rows = 64,
+                 .group = "",
+                 .cold = true,
+                 .registry = {"conv1d"},
+                 .weights = {},
+                 .peers = {},
+                 .limits = kFloatLimits,
+                 .workers = {{"torch", "torch"}},
+                 .bytes_model = "weights + bias + x + y, each once",
+                 .parts = conv1d_parts,
+                 .operations = conv1d_operations,
+                 .make = make_conv1d});
+  ops.push_back({.name = "depthwise",
+                 .what = "every channel convolved by itself, M output rows",
+                 .sizes = {"n", "taps"},
+                 .shapes = {{"convnext", {1024, 7}}},
+                 .variants = {"f32", "bf16"},
+                 .most_rows = 1 << 16,
+                 .group = "",
+                 .cold = false,
+                 .registry = {"depthwise"},
+                 .weights = {},
+                 .peers = {},
+                 .limits = {"read"},
+                 .workers = {{"torch", "torch"}},
+                 .bytes_model = "weights + bias + x + y, each once",
+                 .parts = depthwise_parts,
+                 .operations = depthwise_operations,
+                 .make = make_depthwise});
   ops.push_back({.name = "rmsnorm",
                  .what = "rows normalised, bf16; add: with a residual stream; quant: s8 codes and scales out",
                  .sizes = {"n"},
