@@ -64,6 +64,7 @@ omni_status ConvPlan::make(const SelectionMachine& machine) {
   if (!code_.make(*selection_.row, config_, facts.linear.weights.n, facts.linear.max_m)) {
     return fail(OMNI_ERR_JIT, "%s could not be generated", name.c_str());
   }
+  rows_kernel_ = &dense_rows_kernel(selection_.row->required);
   if (const IsaMask missing = selection_.row->required & ~hardware_isa(); missing != 0) {
     not_runnable_ = name + " needs " + isa_to_text(missing) + ", which this processor lacks";
   }

@@ -80,6 +80,7 @@ class ConvPlan : public omni_plan {
   const Blocks64& blocks_;
   const DenseConfig config_;  // rows, block_width and panel are 0
   DenseCodeSet code_;
+  const DenseRowsKernel* rows_kernel_ = nullptr;
   ConvRows rows_ = ConvRows::kDirect;
   std::vector<ConvChunk> shared_;    // several tiles come by each
   std::vector<ConvChunk> streamed_;  // one tile passes through all of K

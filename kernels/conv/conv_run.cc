@@ -48,8 +48,8 @@ void ConvPlan::prepare(const omni_conv1d_args& args, const omni_parallel& parall
   const bool gathers = rows_ == ConvRows::kGathered;
   const int64_t rows = gathers ? args.m : input_rows(args.m);
   const DenseRows layout = gathers ? gathered_rows(args.m) : prepared_rows(rows);
-  const GatherArgs all = {{layout, code_.kernel().element, config_.order, dense_scrub_below(config_), facts.linear.x_type, args.x,
-                           args.ldx, nullptr, static_cast<uint8_t*>(args.workspace)},
+  const GatherArgs all = {{rows_kernel_, layout, code_.kernel().element, config_.order, dense_scrub_below(config_),
+                           facts.linear.x_type, args.x, args.ldx, nullptr, static_cast<uint8_t*>(args.workspace)},
                           facts.inputs,
                           facts.dilation,
                           facts.stride};

@@ -123,7 +123,8 @@ size_t DensePlan::scratch_bytes(uint32_t m) const {
 
 void DensePlan::prepare(const omni_linear_args& args, uint32_t first_unit, uint32_t last_unit) const {
   const DenseTiles tiles = tiles_of(args.m);
-  const DensePrepareArgs prepare = {rows_of(args.m),
+  const DensePrepareArgs prepare = {&dense_rows_kernel(row_for(args.m).required),
+                                    rows_of(args.m),
                                     code_for(args.m).kernel().element,
                                     config_.order,
                                     dense_scrub_below(config_),

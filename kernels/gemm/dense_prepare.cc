@@ -14,29 +14,46 @@ constexpr int64_t kPiece = 256;
 
 constexpr uint16_t scrub(uint16_t x, uint16_t below) { return (x & 0x7FFF) < below ? 0 : x; }
 
-// `count` inputs into `slots` elements; those beyond `count` are zero. The loops are what a compiler vectorises.
-void write(const uint16_t* x, int64_t count, int64_t slots, uint16_t below, uint16_t* out) {
+void copy(const uint16_t* x, int64_t count, uint16_t below, uint16_t* out) {
   for (int64_t i = 0; i < count; ++i) out[i] = scrub(x[i], below);
-  std::fill(out + count, out + slots, uint16_t{0});
+}
+
+void widen(const uint16_t* x, int64_t count, uint16_t below, float* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = bf16_to_float(scrub(x[i], below));
+}
+
+void widen_odd_first(const uint16_t* x, int64_t count, uint16_t below, float* out) {
+  for (int64_t i = 0; i + 1 < count; i += 2) {
+    out[i] = bf16_to_float(scrub(x[i + 1], below));
+    out[i + 1] = bf16_to_float(scrub(x[i], below));
+  }
 }
 
 void exchange_pairs(float* out, int64_t slots) {
   for (int64_t i = 0; i + 1 < slots; i += 2) std::swap(out[i], out[i + 1]);
 }
 
-void write(const uint16_t* x, int64_t count, int64_t slots, uint16_t below, DenseOrder order, float* out) {
-  if (order == DenseOrder::kAscending) {
-    for (int64_t i = 0; i < count; ++i) out[i] = bf16_to_float(scrub(x[i], below));
+// `count` inputs into `slots` elements; those beyond `count` are zero.
+void write(const DensePrepareArgs& args, const uint16_t* x, int64_t count, int64_t slots, uint16_t* out) {
+  const int64_t steps = count / kDenseRowStep * kDenseRowStep;
+  args.kernel->copy(x, steps, args.scrub_below, out);
+  copy(x + steps, count - steps, args.scrub_below, out + steps);
+  std::fill(out + count, out + slots, uint16_t{0});
+}
+
+void write(const DensePrepareArgs& args, const uint16_t* x, int64_t count, int64_t slots, float* out) {
+  const int64_t steps = count / kDenseRowStep * kDenseRowStep;
+  if (args.order == DenseOrder::kAscending) {
+    args.kernel->widen(x, steps, args.scrub_below, out);
+    widen(x + steps, count - steps, args.scrub_below, out + steps);
     std::fill(out + count, out + slots, 0.0F);
     return;
   }
+  args.kernel->widen_odd_first(x, steps, args.scrub_below, out);
   const int64_t even = count / 2 * 2;
-  for (int64_t i = 0; i < even; i += 2) {
-    out[i] = bf16_to_float(scrub(x[i + 1], below));
-    out[i + 1] = bf16_to_float(scrub(x[i], below));
-  }
+  widen_odd_first(x + steps, even - steps, args.scrub_below, out + steps);
   std::fill(out + even, out + slots, 0.0F);
-  if (even < count) out[even + 1] = bf16_to_float(scrub(x[even], below));
+  if (even < count) out[even + 1] = bf16_to_float(scrub(x[even], args.scrub_below));
 }
 
 void write(const float* x, int64_t count, int64_t slots, DenseOrder order, float* out) {
@@ -47,9 +64,9 @@ void write(const float* x, int64_t count, int64_t slots, DenseOrder order, float
 
 void write_piece(const DensePrepareArgs& args, const uint16_t* x, int64_t count, int64_t slots, uint8_t* out) {
   if (args.element == DenseElement::kBf16Pair) {
-    write(x, count, slots, args.scrub_below, reinterpret_cast<uint16_t*>(out));
+    write(args, x, count, slots, reinterpret_cast<uint16_t*>(out));
   } else {
-    write(x, count, slots, args.scrub_below, args.order, reinterpret_cast<float*>(out));
+    write(args, x, count, slots, reinterpret_cast<float*>(out));
   }
 }
 void write_piece(const DensePrepareArgs& args, const float* x, int64_t count, int64_t slots, uint8_t* out) {
@@ -80,6 +97,13 @@ void prepare_all(const DensePrepareArgs& args, int64_t first, int64_t last) {
 }
 
 }  // namespace
+
+const DenseRowsKernel dense_rows_portable = {&copy, &widen, &widen_odd_first};
+
+const DenseRowsKernel& dense_rows_kernel(IsaMask isa) {
+  if ((kIsaAvx512Tier & ~isa) == 0) return dense_rows_avx512;
+  return (kIsaAvx2Tier & ~isa) == 0 ? dense_rows_avx2 : dense_rows_portable;
+}
 
 void prepare_dense_rows(const DensePrepareArgs& args, int64_t first, int64_t last) {
   if (args.x_type == OMNI_DTYPE_F32) return prepare_all<float>(args, first, last);

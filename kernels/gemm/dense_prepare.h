@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/gemm/dense_kernel.h"
+#include "kernels/gemm/dense_rows_kernel.h"
 #include "omni/layout.h"
 
 namespace okl {
@@ -23,6 +24,7 @@ struct DenseRows {
 };
 
 struct DensePrepareArgs {
+  const DenseRowsKernel* kernel;
   DenseRows rows;
   DenseElement element;
   DenseOrder order;
@@ -33,6 +35,9 @@ struct DensePrepareArgs {
   const int32_t* permutation;  // checked by the caller, or nullptr
   uint8_t* out;
 };
+
+// Of the tier of a kernel that needs `isa`.
+const DenseRowsKernel& dense_rows_kernel(IsaMask isa);
 
 // Rows [first, last). Never allocates.
 void prepare_dense_rows(const DensePrepareArgs& args, int64_t first, int64_t last);
