@@ -17,4 +17,10 @@ class MemoryError : public Error {
   using Error::Error;
 };
 
+// The destination, not the source, is at fault: no room, no permission, a name that is taken.
+class OutputError : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace ref

@@ -13,12 +13,6 @@
 
 namespace ref {
 
-// The destination, not the source, is at fault: no room, no permission, a name that is taken.
-class OutputError : public Error {
- public:
-  using Error::Error;
-};
-
 // Removes files of these names ("name", or "folder/name"), their folders, and the directory, each when nothing else is in it. Links
 // are never followed.
 bool remove_known_files(const std::filesystem::path& directory, std::span<const std::string> names);

@@ -1,0 +1,2 @@
+omni_reference_test(audio_reader_test reference/audio/reader_test.cc)
+omni_reference_test(audio_writer_test reference/audio/writer_test.cc)
