@@ -10,7 +10,7 @@ namespace {
 enum DepthwisePart : size_t { kWeights, kBias, kX, kY };
 
 bool wide(const Case& c) { return c.variant == "f32"; }
-int64_t input_rows(const Case& c) { return c.m + c.k() - 1; }
+int64_t input_rows(const Case& c) { return c.m + (c.k() - 1) * c.size(2); }
 
 class DepthwiseRunner final : public Runner {
  public:
@@ -20,7 +20,7 @@ class DepthwiseRunner final : public Runner {
     query.size = sizeof query;
     query.x_type = query.y_type = static_cast<uint16_t>(wide(c) ? OMNI_DTYPE_F32 : OMNI_DTYPE_BF16);
     query.taps = static_cast<uint32_t>(c.k());
-    query.dilation = 1;
+    query.dilation = static_cast<uint32_t>(c.size(2));
     query.n = c.n();
     query.kernel = choice.kernel_or_null();
     query.max_isa = choice.max_isa_or_null();
@@ -70,7 +70,7 @@ class Depthwise final : public RowsWorkload {
     const int64_t n = the_case().n(), channel = index % n;
     double sum = first<float>(kBias)[channel], magnitude = std::fabs(sum);
     for (int64_t tap = 0; tap < the_case().k(); ++tap) {
-      const int64_t at = index + tap * n;
+      const int64_t at = index + tap * the_case().size(2) * n;
       const double x = output_f32() ? first<float>(kX)[at] : bf16_at(first<uint8_t>(kX), at);
       const double product = first<float>(kWeights)[tap * n + channel] * x;
       sum += product;

@@ -146,8 +146,8 @@ std::vector<Op> make_ops() {
                  .make = make_conv1d});
   ops.push_back({.name = "depthwise",
                  .what = "every channel convolved by itself, M output rows",
-                 .sizes = {"n", "taps"},
-                 .shapes = {{"convnext", {1024, 7}}},
+                 .sizes = {"n", "taps", "dilation"},
+                 .shapes = {{"convnext", {1024, 7, 1}}},
                  .variants = {"f32", "bf16"},
                  .most_rows = 1 << 16,
                  .group = "",
