@@ -3,8 +3,8 @@
 """PyTorch on rows of activations, as arms of omni-bench: `--arms +torch=cmd:'python bench/peers/torch_rows.py'`.
 
 rmsnorm: F.rms_norm; geglu: the fastest of several forms of F.gelu(gate) * up; headgate: sigmoid of a matmul; attention:
-scaled_dot_product_attention with grouped queries on contiguous keys and values. What is written into an output that exists already
-is, since ours is."""
+scaled_dot_product_attention with grouped queries on contiguous keys and values; conv1d, depthwise: F.conv1d. What is written into an
+output that exists already is, since ours is."""
 import math
 
 import worker
@@ -125,8 +125,61 @@ class Attention(worker.Served):
         return self.call(self.sets[0]).squeeze(0).transpose(0, 1)
 
 
+class Conv1d(worker.Served):
+    """Channels first, as PyTorch wants them; the transposition from and to rows of time is not timed."""
+
+    compare = "bound"
+    output_type = "f32"
+
+    def __init__(self, case):
+        super().__init__()
+        if case["class"] == "f32x":
+            raise worker.Refused("PyTorch has no convolution of bf16 weights with fp32 rows")
+        kind, size = ("f32", 4) if case["class"] == "f32" else ("bf16", 2)
+        n, inputs, taps, m = case["n"], case["inputs"], case["taps"], case["m"] * case["rows"]
+        self.dilation, self.output_type = case["dilation"], kind
+        rows = m + (taps - 1) * self.dilation
+        weight = worker.tensor(case, "weights", kind, n, taps, inputs).transpose(1, 2).contiguous()
+        self.bias = worker.tensor(case, "bias", "f32", n).to(weight.dtype)
+        self.x = worker.tensor(case, "x", kind, rows, inputs).transpose(0, 1).unsqueeze(0).contiguous()
+        self.sets = worker.copies_for(case, [weight])
+        self.detail = f"F.conv1d, channels first, {version()}"
+        self.bytes = size * (n * taps * inputs + rows * inputs + m * n)
+
+    def call(self, tensors):
+        return F.conv1d(self.x, tensors[0], self.bias, dilation=self.dilation)
+
+    def output(self):
+        return self.call(self.sets[0]).squeeze(0).transpose(0, 1).contiguous()
+
+
+class Depthwise(worker.Served):
+    """The same, a group for each channel."""
+
+    compare = "bound"
+
+    def __init__(self, case):
+        super().__init__()
+        kind, size = ("f32", 4) if case["class"] == "f32" else ("bf16", 2)
+        n, taps, m = case["n"], case["taps"], case["m"]
+        self.dilation, self.output_type = case["dilation"], kind
+        rows = m + (taps - 1) * self.dilation
+        self.x = worker.tensor(case, "x", kind, rows, n).transpose(0, 1).unsqueeze(0).contiguous()
+        self.weight = worker.tensor(case, "weights", "f32", taps, n).transpose(0, 1).unsqueeze(1).contiguous().to(self.x.dtype)
+        self.bias = worker.tensor(case, "bias", "f32", n).to(self.x.dtype)
+        self.sets = [[]]
+        self.detail = f"F.conv1d with a group for each channel, {version()}"
+        self.bytes = 4 * n * (taps + 1) + size * n * (rows + m)
+
+    def call(self, tensors):
+        return F.conv1d(self.x, self.weight, self.bias, dilation=self.dilation, groups=self.x.shape[1])
+
+    def output(self):
+        return self.call(None).squeeze(0).transpose(0, 1).contiguous()
+
+
 def make(case):
-    kinds = {"rmsnorm": Rmsnorm, "geglu": Geglu, "headgate": Headgate, "attention": Attention}
+    kinds = {"rmsnorm": Rmsnorm, "geglu": Geglu, "headgate": Headgate, "attention": Attention, "conv1d": Conv1d, "depthwise": Depthwise}
     if case["op"] not in kinds:
         raise worker.Refused("serves " + ", ".join(kinds))
     return kinds[case["op"]](case)
