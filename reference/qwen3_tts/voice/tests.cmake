@@ -1,0 +1,3 @@
+omni_reference_test(tts_voice_golden_test reference/qwen3_tts/voice/golden_test.cc)
+omni_reference_test(tts_voice_encoders_test reference/qwen3_tts/voice/encoders_test.cc)
+omni_reference_test(tts_voice_file_test reference/qwen3_tts/voice/voice_file_test.cc)
