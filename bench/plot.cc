@@ -1,61 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/plot.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <spawn.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <csignal>
-#include <vector>
 
 #include "bench/report.h"
-
-extern char** environ;
+#include "tools/common/run_filter.h"
 
 namespace omnibench {
 namespace {
 
 using nlohmann::json;
-
-/// For a double-quoted gnuplot string in which nothing is to be interpreted ("noenhanced" is set too).
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20) out += c;
-  }
-  return out + "\"";
-}
-
-/// Sends `input` and collects what comes back on one socket; poll, because both sides may fill their buffers.
-std::string exchange(int descriptor, const std::string& input) {
-  std::string output;
-  size_t sent = 0;
-  for (;;) {
-    pollfd event{descriptor, static_cast<short>(POLLIN | (sent < input.size() ? POLLOUT : 0)), 0};
-    if (poll(&event, 1, 20000) <= 0) return "";
-    if ((event.revents & POLLOUT) != 0) {
-      const ssize_t n = send(descriptor, input.data() + sent, input.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (n < 0 && errno != EINTR && errno != EAGAIN) return "";
-      sent += n > 0 ? static_cast<size_t>(n) : 0;
-      if (sent == input.size()) shutdown(descriptor, SHUT_WR);
-    }
-    if ((event.revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
-      std::array<char, 65536> buffer;
-      const ssize_t n = read(descriptor, buffer.data(), buffer.size());
-      if (n == 0) return output;
-      if (n < 0 && errno != EINTR) return "";
-      if (n > 0) output.append(buffer.data(), static_cast<size_t>(n));
-    }
-  }
-}
 
 struct Rows {
   std::string times, read, peak, labels;
@@ -72,9 +28,9 @@ Rows rows_of(const json& result) {
     const double high = arm["q75_ns"].get<double>() / 1e3;
     rows.least = row == 0 ? low : std::min(rows.least, low);
     rows.most = std::max(rows.most, high);
-    rows.labels += fmt::format("{}{} {}", row > 0 ? ", " : "", quoted(arm["name"]), row);
+    rows.labels += fmt::format("{}{} {}", row > 0 ? ", " : "", omni_tools::gnuplot_string(arm["name"]), row);
     rows.times += fmt::format("{} {} {} {} {}\n", row, arm["median_ns"].get<double>() / 1e3, low, high,
-                              quoted(format_time(arm["median_ns"])));
+                              omni_tools::gnuplot_string(format_time(arm["median_ns"])));
     if (arm["share_of_read"].is_number()) rows.read += fmt::format("{} {}\n", row, 100 * arm["share_of_read"].get<double>());
     if (arm["share_of_peak"].is_number()) rows.peak += fmt::format("{} {}\n", row, 100 * arm["share_of_peak"].get<double>());
   }
@@ -82,34 +38,6 @@ Rows rows_of(const json& result) {
 }
 
 }  // namespace
-
-std::string run_filter(const char* program, const std::string& input) {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return "";
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::string name = program;
-  std::array<char*, 2> arguments = {name.data(), nullptr};
-  pid_t child = -1;
-  const int spawned = posix_spawnp(&child, program, &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  std::string output;
-  int status = -1;
-  if (spawned == 0) {
-    output = exchange(ends[0], input);
-    close(ends[0]);
-    if (output.empty()) kill(child, SIGKILL);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-  } else {
-    close(ends[0]);
-  }
-  return status == 0 ? output : "";
-}
 
 std::string plot_svg(const json& result, const std::string& prefix) {
   const Rows rows = rows_of(result);
@@ -136,7 +64,7 @@ std::string plot_svg(const json& result, const std::string& prefix) {
       "plot $read using (0):1:(0):2:($1-0.32):($1) with boxxyerror lc rgb '#7aa6c2', "
       "$peak using (0):1:(0):2:($1):($1+0.32) with boxxyerror lc rgb '#e0a458'\nunset multiplot\n",
       rows.count - 0.4, rows.labels, logarithmic ? " (logarithmic)" : "", range);
-  std::string svg = run_filter("gnuplot", script);
+  std::string svg = omni_tools::run_filter("gnuplot", script);
   const size_t begin = svg.find("<svg");
   return begin == std::string::npos ? "" : svg.substr(begin);
 }

@@ -5,14 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tools/common/run_filter.h"
+
 namespace omnibench {
 
 /// The plots of one result (time with spread; share of the limits) as inline SVG drawn by gnuplot; "" when gnuplot cannot be run.
 /// `prefix` keeps the ids of several drawings on one page apart.
 std::string plot_svg(const nlohmann::json& result, const std::string& prefix);
 
-/// Runs a program (found in PATH) with `input` on its standard input; returns its standard output, "" on any failure.
-std::string run_filter(const char* program, const std::string& input);
+using omni_tools::run_filter;
 
 }  // namespace omnibench
 #endif

@@ -16,6 +16,7 @@ enum class Exit : int {
   kDeparts = 6,  // parity: a tensor departs from the golden
   kMachine = 7,  // the library refuses: no kernel, or a profile of another machine
   kOutput = 8,   // the output cannot be written
+  kLimit = 9,    // omni-speak: a limit ended speech before its end
   kSignal = 128  // plus the number of the signal that ended the run: 130 after Ctrl-C
 };
 

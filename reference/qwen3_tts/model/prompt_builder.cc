@@ -66,7 +66,10 @@ PromptBuilder::Parts PromptBuilder::take_apart(const PromptRequest& request) con
 void PromptBuilder::check_voice(const Voice& voice) const {
   const bool base = config_.type == ModelType::kBase;
   if (!base && !voice.speaker.empty()) throw Error("this model takes no voice of a reference; only a base model does");
-  if (!base && !voice.frames.empty()) throw Error("this model continues no reference frames; only a base model does");
+  // A voice design has no speaker to name, so that what it said first is how it goes on with the same voice.
+  if (config_.type == ModelType::kCustomVoice && !voice.frames.empty()) {
+    throw Error("this model continues no reference frames; its voices have names");
+  }
   if (voice.speaker.empty()) return;
   if (static_cast<int64_t>(voice.speaker.size()) != hidden_) {
     throw Error("a voice of " + std::to_string(voice.speaker.size()) + " values does not fit this model, whose voices have " +
