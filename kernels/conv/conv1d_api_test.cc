@@ -99,6 +99,8 @@ TEST(Conv1dArguments, BadRunsWriteNothing) {
   EXPECT_EQ(run([](auto& a) { a.ldy = 79; }), OMNI_ERR_STRIDE);
   EXPECT_EQ(run([](auto& a) { a.ld_residual = 79; }), OMNI_ERR_STRIDE);
   EXPECT_EQ(run([](auto& a) { a.ldx = INT64_MAX / 8; }), OMNI_ERR_OVERFLOW);
+  // Seven output rows would fit, but they read nine rows of x.
+  EXPECT_EQ(run([](auto& a) { a.ldx = INT64_MAX / 4 / 8; }), OMNI_ERR_OVERFLOW);
   EXPECT_EQ(run([](auto& a) { --a.codes_bytes; }), OMNI_ERR_BUFFER_SIZE);
   EXPECT_EQ(run([](auto& a) { --a.workspace_bytes; }), OMNI_ERR_BUFFER_SIZE);
   EXPECT_EQ(run([](auto& a) { a.m = 0, a.x = a.y = nullptr; }), OMNI_OK);

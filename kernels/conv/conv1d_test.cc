@@ -89,6 +89,49 @@ TEST_P(Conv1dRow, EveryRowCount) {
   }
 }
 
+// Parts of as many tiles as there may be. One task leaves the workspace no room behind it.
+TEST_P(Conv1dRow, FullParts) {
+  ConvShape shape = base();
+  shape.n = 70;
+  shape.inputs = 140;
+  shape.taps = 2;
+  shape.m = 2 * 32 * row().mr;
+  shape.epilogue = OMNI_EPILOGUE_RESIDUAL;
+  shape.residual_type = OMNI_DTYPE_F32;
+  ConvCase problem(shape, 17);
+  run_conv(problem, kernel(), backwards(1));
+  ASSERT_EQ(problem.difference(problem.expected()), "") << kernel();
+}
+
+// Tasks may run at once: each writes sums in scratch of its own, of which the workspace has eight for two threads.
+TEST_P(Conv1dRow, EveryTaskHasItsScratch) {
+  ConvShape shape = base();
+  shape.n = 128;
+  shape.inputs = 140;
+  shape.m = 32 * row().mr;
+  ConvCase problem(shape, 18);
+  const auto workspace_for = [&](uint32_t threads, OwnedPlan* plan) {
+    omni_conv1d_query query = problem.query(kernel());
+    query.max_threads = threads;
+    *plan = make_plan(query);
+    return make_conv_workspace(plan->get(), shape.m, Flush::kBack);
+  };
+  OwnedPlan plan;
+  const size_t one = workspace_for(1, &plan).size();
+  GuardedBuffer workspace = workspace_for(2, &plan);
+  const size_t scratch = (workspace.size() - one) / 7, prepared = one - scratch;
+  const omni_parallel parallel = backwards(2);
+  omni_conv1d_args args = problem.args();
+  args.workspace = workspace.data();
+  args.workspace_bytes = workspace.size();
+  args.parallel = &parallel;
+  ASSERT_EQ(omni_conv1d_run(plan.get(), &args), OMNI_OK) << omni_last_error();
+  for (size_t task = 0; task < 8; ++task) {
+    const uint8_t* const slot = workspace.data() + prepared + task * scratch;
+    EXPECT_TRUE(std::any_of(slot, slot + scratch, [](uint8_t byte) { return byte != 0xFF; })) << kernel() << " task " << task;
+  }
+}
+
 TEST_P(Conv1dRow, EveryTypeAndEpilogue) {
   for (const uint16_t y : {OMNI_DTYPE_BF16, OMNI_DTYPE_F32}) {
     for (uint32_t epilogue = 0; epilogue < 4; ++epilogue) {
