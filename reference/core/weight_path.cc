@@ -59,6 +59,15 @@ WeightPath choose_weight_path(const omni_machine& machine, Priority priority) {
   return {WeightType::kW4A16, "no VNNI: 8-bit activations would gain nothing"};
 }
 
+WeightPath choose_speech_path() {
+  return {WeightType::kW8A8, "8 bits speak as the source does, 4 bits (w4a8) are faster and change what is said"};
+}
+
+WeightType choose_predictor(WeightType talker) {
+  const bool narrow = talker == WeightType::kW4A8 || talker == WeightType::kW4A16;
+  return narrow ? WeightType::kW8A8 : talker;
+}
+
 std::string_view weight_type_name(WeightType type) { return name_of(kWeights, type); }
 std::optional<WeightType> parse_weight_type(std::string_view name) { return value_of<WeightType>(kWeights, name); }
 std::string_view head_type_name(HeadType type) { return name_of(kHeads, type); }

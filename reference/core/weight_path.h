@@ -22,6 +22,13 @@ struct WeightPath {
 // AMX: W4A8. x86 with VNNI: W4A8 for speed, W4A16 for fidelity. x86 without: W4A16. Anything else: W4A16, unverified.
 WeightPath choose_weight_path(const omni_machine& machine, Priority priority);
 
+// The same for a speech model, on any machine: 8 bits. Four change what it says, and that shows on long texts
+// (docs/quantisation.md).
+WeightPath choose_speech_path();
+// The code predictor's, where nothing was asked for: never less than 8 bits, otherwise the talker's. It is small, and four bits
+// cost it sixty times the divergence of eight.
+WeightType choose_predictor(WeightType talker);
+
 // "keep", "bf16", "w8a8", "w4a8", "w4a16".
 std::string_view weight_type_name(WeightType type);
 std::optional<WeightType> parse_weight_type(std::string_view name);

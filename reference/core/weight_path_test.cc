@@ -55,6 +55,13 @@ TEST(WeightPath, GoesByWhatMayRun) {
          "no VNNI");
 }
 
+TEST(WeightPath, SpeechHasEightBitsUnlessAsked) {
+  EXPECT_EQ(choose_speech_path().type, WeightType::kW8A8);
+  EXPECT_EQ(choose_predictor(WeightType::kW4A8), WeightType::kW8A8);
+  EXPECT_EQ(choose_predictor(WeightType::kW4A16), WeightType::kW8A8);
+  for (const WeightType type : {WeightType::kW8A8, WeightType::kBf16, WeightType::kKeep}) EXPECT_EQ(choose_predictor(type), type);
+}
+
 TEST(WeightPath, NamesGoBothWays) {
   for (const char* name : {"keep", "bf16", "w8a8", "w4a8", "w4a16"}) {
     ASSERT_TRUE(parse_weight_type(name)) << name;

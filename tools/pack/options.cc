@@ -34,7 +34,7 @@ void check_text_only(const Options& options) {
 
 ref::SpeechOptions speech_options(const Options& options, const ref::PackOptions& pack) {
   ref::SpeechOptions speech;
-  speech.predictor = options.predictor.empty() ? pack.weights : *ref::parse_weight_type(options.predictor);
+  speech.predictor = options.predictor.empty() ? ref::choose_predictor(pack.weights) : *ref::parse_weight_type(options.predictor);
   speech.predictor_group = options.group.value_or(default_group(*speech.predictor));
   if (!options.predictor_head.empty()) {
     speech.predictor_head = ref::parse_head_type(options.predictor_head);
@@ -55,7 +55,7 @@ void add_options(CLI::App& app, Options& options) {
       ->expected(0, 2);
   app.add_option("--weights", options.weights,
                  "Form of the linear layers (of a speech model, of its talker): w4a16, w4a8, w8a8, bf16, or keep (the source's own "
-                 "precision); by default what is fastest on this machine")
+                 "precision); by default what is fastest on this machine, of a speech model w8a8")
       ->check(CLI::IsMember({"w4a16", "w4a8", "w8a8", "bf16", "keep"}));
   app.add_option(
          "--group", options.group,
@@ -75,7 +75,8 @@ void add_options(CLI::App& app, Options& options) {
                  "Form of the output head: bf16, w8, w4 or keep; by default w8, with bf16 and keep as those")
       ->check(CLI::IsMember({"bf16", "w8", "w4", "keep"}));
   const char* speech = "Speech models";
-  app.add_option("--predictor", options.predictor, "Form of the code predictor's layers; by default as --weights")
+  app.add_option("--predictor", options.predictor,
+                 "Form of the code predictor's layers; by default as --weights, but 8 bits at least")
       ->group(speech)
       ->check(CLI::IsMember({"w4a16", "w4a8", "w8a8", "bf16", "keep"}));
   app.add_option("--predictor-head", options.predictor_head, "Form of its output heads; by default as --head")
@@ -140,7 +141,7 @@ ref::PackOptions pack_options(const Options& options, bool speech, std::string* 
     auto machine = omni_machine{};
     machine.size = sizeof machine;
     if (omni_get_machine(&machine) != OMNI_OK) throw ref::Error(omni_last_error());
-    const ref::WeightPath path = ref::choose_weight_path(machine, ref::Priority::kSpeed);
+    const ref::WeightPath path = speech ? ref::choose_speech_path() : ref::choose_weight_path(machine, ref::Priority::kSpeed);
     pack.weights = path.type;
     *weights_reason = path.reason;
   } else {

@@ -64,6 +64,17 @@ TEST_F(OmniPackSpeech, PacksVerifiesAndReports) {
   EXPECT_NE(again.err.find("is packed already"), std::string::npos) << again.err;
 }
 
+TEST_F(OmniPackSpeech, DefaultsHaveEightBits) {
+  const Outcome packed = run({source_, out_});
+  EXPECT_EQ(packed.exit_code, 0) << packed.err;
+  EXPECT_NE(packed.err.find("weights w8a8: "), std::string::npos) << packed.err;
+  for (const char* name : {kTalker, "talker.codec_head", kPredictor, kPredictorHead}) EXPECT_EQ(format(name), OMNI_FORMAT_W8S);
+  EXPECT_EQ(format(kCodec), OMNI_FORMAT_W32);
+  ASSERT_EQ(run({source_, out_, "--force", "--quiet", "--weights", "w4a8"}).exit_code, 0);
+  EXPECT_EQ(format(kTalker), OMNI_FORMAT_W4S);
+  EXPECT_EQ(format(kPredictor), OMNI_FORMAT_W8S);
+}
+
 TEST_F(OmniPackSpeech, ReplacesOnlyWhenAsked) {
   ASSERT_EQ(run({source_, out_, "--weights", "keep", "--quiet"}).exit_code, 0);
   EXPECT_EQ(format(kPredictorHead), OMNI_FORMAT_W16);  // kept with the rest
