@@ -46,6 +46,12 @@ std::vector<SuiteRow> make_rows() {
       rows("rmsnorm-m512", "rmsnorm", "hidden", 512, "", 0, {faster_than("vllm", 1.3), faster_than("torch")}),
       rows("geglu-m1", "geglu", "mlp", 1, "", 1, {faster_than("torch", 1.5)}),
       rows("geglu-m512", "geglu", "mlp", 512, "", 0, {faster_than("torch", 1.0)}),
+      rows("swiglu-m1", "swiglu", "mlp", 1, "", 1, {time(), faster_than("torch")}),
+      rows("headnorm-m1", "headnorm", "talker", 1, "f32", 1, {time(), faster_than("torch")}),
+      rows("layernorm-m100", "layernorm", "encoder", 100, "f32", 1, {time(), faster_than("torch")}),
+      // One audio frame of 24 kHz behind the last blocks of the codec decoder, in chunks of four.
+      rows("snake-m7680", "activation", "snake-96", 7680, "snake", 0, {time(), faster_than("torch")}),
+      rows("snake-m2560", "activation", "snake-192", 2560, "snake", 0, {time(), faster_than("torch")}),
       rows("headgate-m1", "headgate", "gate", 1, "", 1, {time(400), faster_than("torch")}),
       rows("headgate-m512", "headgate", "gate", 512, "values", 0, {faster_than("torch")}),
       rows("rope-m1", "rope", "partial", 1, "", 1, {time(), faster_than("vllm")}),

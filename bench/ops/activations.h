@@ -14,8 +14,18 @@ std::vector<Part> headgate_parts(const Case& c);
 double headgate_operations(const Case& c);
 std::unique_ptr<Workload> make_headgate(const Case& c, const Pool& pool);
 
-std::vector<Part> geglu_parts(const Case& c);
+std::vector<Part> gated_parts(const Case& c);
 std::unique_ptr<Workload> make_geglu(const Case& c, const Pool& pool);
+std::unique_ptr<Workload> make_swiglu(const Case& c, const Pool& pool);
+
+std::vector<Part> headnorm_parts(const Case& c);
+std::unique_ptr<Workload> make_headnorm(const Case& c, const Pool& pool);
+
+std::vector<Part> layernorm_parts(const Case& c);
+std::unique_ptr<Workload> make_layernorm(const Case& c, const Pool& pool);
+
+std::vector<Part> activation_parts(const Case& c);
+std::unique_ptr<Workload> make_activation(const Case& c, const Pool& pool);
 
 std::vector<Part> rope_parts(const Case& c);
 std::unique_ptr<Workload> make_rope(const Case& c, const Pool& pool);

@@ -66,6 +66,16 @@ void RowsWorkload::fill_activations(size_t part, int64_t rows, int64_t width, ui
   }
 }
 
+void RowsWorkload::fill_activations_f32(size_t part, int64_t rows, int64_t width, uint64_t salt) const {
+  const Generator g{1, width, 1, the_case().shape.seed + salt};
+  auto* out = first<float>(part);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < width; ++i) {
+      out[row * width + i] = bf16_to_float(g.activation(row, i)) * (1.0F + static_cast<float>(i % 251) * 0x1p-16F);
+    }
+  }
+}
+
 void write_inputs(const Workload& workload, const Workload::FileWriter& file) {
   for (size_t part = 0; part < workload.parts().size(); ++part) {
     const Part& p = workload.parts()[part];

@@ -35,6 +35,8 @@ class RowsWorkload : public Workload {
 
   /// bf16 values in ±[2^-3, 2): the activations of every operation.
   void fill_activations(size_t part, int64_t rows, int64_t width, uint64_t salt) const;
+  /// The same as fp32, with digits that bf16 lacks.
+  void fill_activations_f32(size_t part, int64_t rows, int64_t width, uint64_t salt) const;
 
  private:
   void compare_bound(const void* output, bool f32, bool peer) const;

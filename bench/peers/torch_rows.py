@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch on rows of activations, as arms of omni-bench: `--arms +torch=cmd:'python bench/peers/torch_rows.py'`.
 
-rmsnorm: F.rms_norm; geglu: the fastest of several forms of F.gelu(gate) * up; headgate: sigmoid of a matmul; attention:
-scaled_dot_product_attention with grouped queries on contiguous keys and values; conv1d, depthwise: F.conv1d. What is written into an
-output that exists already is, since ours is."""
+rmsnorm: F.rms_norm; geglu, swiglu: the fastest of several forms of F.gelu(gate) * up, F.silu(gate) * up; headnorm: F.rms_norm of the
+heads of queries and of keys; layernorm: F.layer_norm; activation: the function, SnakeBeta by the fastest of its forms; headgate: sigmoid
+of a matmul; attention: scaled_dot_product_attention with grouped queries on contiguous keys and values; conv1d, depthwise: F.conv1d.
+What is written into an output that exists already is, since ours is."""
 import math
 
 import worker
@@ -36,10 +37,14 @@ class Rmsnorm(worker.Served):
         return F.rms_norm(self.x, (self.x.shape[1],), self.weight, 1e-6)
 
 
-class Geglu(worker.Served):
+class Gated(worker.Served):
     compare = "bound"
 
     def __init__(self, case):
+        name, function, into = {
+            "geglu": ("gelu", F.gelu, torch.ops.aten.gelu.out),
+            "swiglu": ("silu", F.silu, torch.ops.aten.silu.out),
+        }[case["op"]]
         super().__init__()
         m, n = case["m"], case["n"]
         rows = worker.tensor(case, "gate_up", "bf16", m, 2 * n)
@@ -47,29 +52,99 @@ class Geglu(worker.Served):
         out, hidden = torch.empty(m, n, dtype=torch.bfloat16), torch.empty(m, n, dtype=torch.bfloat16)
 
         def chunked():
-            return F.gelu(rows[:, :n]) * rows[:, n:]
+            return function(rows[:, :n]) * rows[:, n:]
 
         def chunked_into():
-            torch.ops.aten.gelu.out(rows[:, :n], out=hidden)
+            into(rows[:, :n], out=hidden)
             return torch.mul(hidden, rows[:, n:], out=out)
 
         def halves():
-            return F.gelu(gate) * up
+            return function(gate) * up
 
         def halves_into():
-            torch.ops.aten.gelu.out(gate, out=hidden)
+            into(gate, out=hidden)
             return torch.mul(hidden, up, out=out)
 
         forms = {
-            "F.gelu(gate) * up on views": chunked,
+            f"F.{name}(gate) * up on views": chunked,
             "the same into outputs that exist": chunked_into,
-            "F.gelu(gate) * up, gate and up contiguous": halves,
+            f"F.{name}(gate) * up, gate and up contiguous": halves,
             "the same into outputs that exist, gate and up contiguous": halves_into,
         }
-        name, self.form = worker.fastest(forms)
+        form, self.form = worker.fastest(forms)
         self.sets = [[]]
-        self.detail = f"{name} (the fastest of {len(forms)} forms), {version()}"
+        self.detail = f"{form} (the fastest of {len(forms)} forms), {version()}"
         self.bytes = 6 * m * n
+
+    def call(self, tensors):
+        return self.form()
+
+
+class Headnorm(worker.Served):
+    compare = "bound"
+
+    def __init__(self, case):
+        super().__init__()
+        m, q, k, d = case["m"], case["q_heads"], case["k_heads"], case["head_dim"]
+        self.output_type = "f32" if case["class"] == "f32" else "bf16"
+        x = worker.tensor(case, "x", self.output_type, m, q + k, d)
+        self.parts = [(x[:, :q], worker.tensor(case, "q_weight", "f32", d).to(x.dtype)), (x[:, q:], worker.tensor(case, "k_weight", "f32", d).to(x.dtype))]
+        self.sets = [[]]
+        self.detail = f"F.rms_norm of the heads of queries and of keys, {version()}"
+        self.bytes = 2 * x.numel() * x.element_size() + 8 * d
+
+    def call(self, tensors):
+        return [F.rms_norm(heads, (heads.shape[2],), weight, 1e-6) for heads, weight in self.parts]
+
+    def output(self):
+        return torch.cat(self.call(self.sets[0]), 1)
+
+
+class Layernorm(worker.Served):
+    compare = "bound"
+
+    def __init__(self, case):
+        super().__init__()
+        m, n = case["m"], case["n"]
+        self.output_type = "bf16" if case["class"] == "bf16" else "f32"
+        self.x = worker.tensor(case, "x", self.output_type, m, n)
+        self.weight, self.bias = (worker.tensor(case, name, "f32", n).to(self.x.dtype) for name in ("weight", "bias"))
+        self.sets = [[]]
+        self.detail = f"F.layer_norm, {version()}"
+        self.bytes = 2 * self.x.numel() * self.x.element_size() + 8 * n
+
+    def call(self, tensors):
+        return F.layer_norm(self.x, (self.x.shape[1],), self.weight, self.bias, 1e-5)
+
+
+class Activation(worker.Served):
+    compare = "bound"
+    functions = {"relu": F.relu, "elu": F.elu, "gelu": F.gelu, "silu": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "exp": torch.exp}
+
+    def __init__(self, case):
+        super().__init__()
+        m, n, kind = case["m"], case["n"], case["class"]
+        self.output_type = "bf16" if kind == "snake-bf16" else "f32"
+        x = worker.tensor(case, "x", self.output_type, m, n)
+        self.sets = [[]]
+        self.bytes = 2 * x.numel() * x.element_size()
+        if kind in self.functions:
+            function = self.functions[kind]
+            self.form = lambda: function(x)
+            self.detail = f"{kind}, {version()}"
+            return
+        a, b = (worker.tensor(case, name, "f32", n).to(x.dtype) for name in ("a", "b"))
+
+        def plain():
+            return x + b * torch.pow(torch.sin(x * a), 2)
+
+        def fused():
+            sine = torch.mul(x, a).sin_()
+            return torch.addcmul(x, sine.mul_(sine), b)
+
+        name, self.form = worker.fastest({"x + b * sin(x * a) ** 2": plain, "addcmul of a sine in place": fused})
+        self.detail = f"{name} (the fastest of 2 forms), {version()}"
+        self.bytes += 8 * n
 
     def call(self, tensors):
         return self.form()
@@ -179,7 +254,18 @@ class Depthwise(worker.Served):
 
 
 def make(case):
-    kinds = {"rmsnorm": Rmsnorm, "geglu": Geglu, "headgate": Headgate, "attention": Attention, "conv1d": Conv1d, "depthwise": Depthwise}
+    kinds = {
+        "rmsnorm": Rmsnorm,
+        "geglu": Gated,
+        "swiglu": Gated,
+        "headnorm": Headnorm,
+        "layernorm": Layernorm,
+        "activation": Activation,
+        "headgate": Headgate,
+        "attention": Attention,
+        "conv1d": Conv1d,
+        "depthwise": Depthwise,
+    }
     if case["op"] not in kinds:
         raise worker.Refused("serves " + ", ".join(kinds))
     return kinds[case["op"]](case)

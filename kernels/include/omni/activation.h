@@ -18,8 +18,8 @@ extern "C" {
 typedef enum omni_activation {
   OMNI_ACTIVATION_RELU = 1,    /**< x > 0 ? x : +0 */
   OMNI_ACTIVATION_ELU = 2,     /**< x > 0 ? x : exp(x) - 1, accurate near 0 */
-  OMNI_ACTIVATION_GELU = 3,    /**< x * Phi(x), the exact form (erf), as in omni_geglu_run() */
-  OMNI_ACTIVATION_SILU = 4,    /**< x / (1 + exp(-x)), as in omni_swiglu_run() */
+  OMNI_ACTIVATION_GELU = 3,    /**< x * Phi(x), the exact form (erf), as in omni_geglu_run(): -Inf gives NaN */
+  OMNI_ACTIVATION_SILU = 4,    /**< x / (1 + exp(-x)), as in omni_swiglu_run(): -Inf gives -0 */
   OMNI_ACTIVATION_SIGMOID = 5, /**< 1 / (1 + exp(-x)) */
   OMNI_ACTIVATION_TANH = 6,    /**< tanh(x), accurate near 0 */
   OMNI_ACTIVATION_EXP = 7,     /**< exp(x) */
@@ -58,8 +58,8 @@ OMNI_API omni_status omni_activation_select(const omni_activation_query* query, 
 /**
  * y = f(x) in fp32, rounded once when stored. Every function is made of IEEE operations in one fixed order, so every tier gives the
  * same bits; docs/elementwise.md has the errors. SnakeBeta (Ziyin, Hartwig and Ueda, 2020, with beta of BigVGAN): t = x * a, s =
- * sin(t), y = fma(s * s, b, x); sin holds its error for |t| up to the bound of docs/elementwise.md. NaN gives NaN. Never allocates;
- * thread-safe; on an error nothing is written.
+ * sin(t), y = fma(s * s, b, x); sin is good to 2.2 ulp for |t| <= 2^18; beyond, any finite t gives a finite result, and an infinite
+ * t NaN. NaN gives NaN. Never allocates; thread-safe; on an error nothing is written.
  */
 OMNI_API omni_status omni_activation_run(const omni_plan* plan, const omni_activation_args* args);
 

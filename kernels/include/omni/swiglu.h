@@ -40,9 +40,10 @@ typedef struct omni_swiglu_args {
 OMNI_API omni_status omni_swiglu_select(const omni_swiglu_query* query, omni_plan** plan);
 
 /**
- * y = (g * sigmoid(g)) * u in fp32, rounded once when stored; sigmoid(g) = 1 / (1 + exp(-g)) (Shazeer, "GLU variants improve
- * transformer", 2020). exp is a polynomial of ours with one fixed order of FMAs, so every tier gives the same bits;
- * docs/elementwise.md has its error. Never allocates; thread-safe; on an error nothing is written.
+ * y = (g / (1 + exp(-g))) * u in fp32, rounded once when stored (Shazeer, "GLU variants improve transformer", 2020). -Inf counts as
+ * -0 before the product, as does every g below -88.72, where exp(-g) is infinite. exp is a polynomial of ours with one fixed order
+ * of FMAs, so every tier gives the same bits; docs/elementwise.md has its error. Never allocates; thread-safe; on an error nothing
+ * is written.
  */
 OMNI_API omni_status omni_swiglu_run(const omni_plan* plan, const omni_swiglu_args* args);
 
