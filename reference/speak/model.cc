@@ -139,6 +139,8 @@ void Model::pack(const WeightOptions& weights, const cli::MachineOptions& machin
       checkpoint, options, &result, [&](const std::string&, uint64_t done, uint64_t total) { progress.show(done, total); },
       nullptr);
   notes_ = std::move(result.notes);
+  // Left out here because nothing asks for them: no news to the user.
+  if (!encoders) std::erase_if(notes_, [](const std::string& line) { return line.starts_with("without encoders"); });
   form_ = fmt::format("{} ({}): {}", weight_type_name(options.weights), layouts_of(*weights_), reason);
 }
 

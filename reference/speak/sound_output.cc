@@ -32,8 +32,7 @@ audio::Container container_of(const std::string& file) {
   for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   if (ending == ".wav") return audio::Container::kWav;
   if (ending == ".flac") return audio::Container::kFlac;
-  if (ending == ".raw" || ending == ".pcm") return audio::Container::kRaw;
-  throw Failure(Exit::kUsage, fmt::format("--output {}: ends in none of .wav, .flac, .raw and .pcm", file));
+  throw Failure(Exit::kUsage, fmt::format("--output {}: ends neither in .wav nor in .flac", file));
 }
 
 const char* container_name(audio::Container container) {

@@ -35,9 +35,7 @@ void add_voice_options(CLI::App* app, VoiceOptions* voice) {
 void add_output_options(CLI::App* app, SpeakOptions* options) {
   const char* group = "Output";
   OutputOptions* output = &options->output;
-  app->add_option("-o,--output", output->file, "A .wav, .flac, .raw or .pcm file; - is standard output")
-      ->type_name("FILE")
-      ->group(group);
+  app->add_option("-o,--output", output->file, "A .wav or .flac file; - is standard output")->type_name("FILE")->group(group);
   app->add_flag("--stream", output->stream, "To standard output, as it is made")->group(group);
   app->add_option("--stream-format", output->stream_format, "Of standard output: wav or raw (wav)")
       ->check(cli::one_of({"wav", "raw"}))
