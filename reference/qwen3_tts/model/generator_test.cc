@@ -179,11 +179,11 @@ TEST_F(Loop, SeedsAndTheirSamplers) {
   EXPECT_NE(run(sampling, 6).frames, one);
   // A greedy talker takes no draw from the predictor's sampler, and the other way round.
   sampling.seed = 1;
-  const std::vector<std::pair<bool, bool>> kinds = {{true, true}, {false, true}};
   std::vector<std::vector<int32_t>> codes;
-  for (const auto& [talker, predictor] : kinds) {
+  for (const auto& [talker, seed] :
+       {std::pair(true, uint64_t{1}), std::pair(false, uint64_t{1}), std::pair(false, uint64_t{1} << 40 | 1)}) {
     sampling.sample = talker;
-    sampling.predictor_sample = predictor;
+    sampling.seed = seed;
     GeneratorHooks flat;
     codes.emplace_back();
     flat.predictor_logits = [](int64_t, int64_t, std::span<float> logits) { std::ranges::fill(logits, 0.0F); };
@@ -193,6 +193,32 @@ TEST_F(Loop, SeedsAndTheirSamplers) {
     run(sampling, 3, flat);
   }
   EXPECT_EQ(codes[0], codes[1]);
+  EXPECT_NE(codes[1], codes[2]);
+}
+
+TEST_F(Loop, AGeneratorStartsAfresh) {
+  Generator generator(&pair_->talker, &pair_->predictor);
+  std::vector<std::vector<Frame>> runs(2);
+  SpeechSampling sampling;
+  sampling.seed = 3;
+  for (std::vector<Frame>& frames : runs) {
+    generator.start(prompt_, sampling, 5);
+    while (const std::optional<Frame> frame = generator.next()) frames.push_back(*frame);
+    EXPECT_EQ(generator.frames(), 5);
+  }
+  EXPECT_EQ(runs[0], runs[1]);
+  // A penalty that remembered the first run would act on the first token of the second.
+  std::vector<float> scores;
+  GeneratorHooks hooks = always(7, 1.05F);
+  hooks.talker_scores = [&](int64_t frame, std::span<const float> made) {
+    if (frame == 0) scores.push_back(made[7]);
+  };
+  for (int i = 0; i < 2; ++i) {
+    generator.start(prompt_, greedy(), 1, hooks);
+    while (generator.next()) {
+    }
+  }
+  EXPECT_EQ(scores, (std::vector<float>{1.05F, 1.05F}));
 }
 
 TEST_F(Loop, GreedyTakesTheLowestOfEqualLogits) {
