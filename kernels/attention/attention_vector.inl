@@ -247,10 +247,18 @@ void tile_step(const AttentionUnit& unit, const Tile& tile, int64_t block, const
   const uint8_t* values = record + part;
   const float* scales = cache == OMNI_DTYPE_S8 ? reinterpret_cast<const float*>(values + part) : nullptr;
   float scores[R * kBlockKeys];
+  const auto score = [&]<int N>(int64_t key, std::integral_constant<int, N>) {
+    score_keys<cache, R, N>(unit, tile.q, record, scales, key, scores,
+                            next_record == nullptr ? nullptr : values + key * (part / kBlockKeys));
+  };
   for (int64_t key = 0; key < kBlockKeys; key += 16 * C) {
     if (key + 16 * C <= begin[0] || key >= end[R - 1]) continue;
-    score_keys<cache, R, C>(unit, tile.q, record, scales, key, scores,
-                            next_record == nullptr ? nullptr : values + key * (part / kBlockKeys));
+    // A sequence of a few keys, as a frame's code predictor has, would read and ask for four times what it sees.
+    if (C > 1 && end[R - 1] <= key + 16) {
+      score(key, std::integral_constant<int, 1>());
+    } else {
+      score(key, std::integral_constant<int, C>());
+    }
   }
 
   float decay[16] = {}, sum[16] = {}, l[16] = {};
