@@ -18,8 +18,6 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 // Below this a temperature leaves nothing but the largest logit: 1 / 1e-6 times any gap that fp32 can show exceeds exp's range.
 constexpr double kGreedyTemperature = 1e-6;
 
-bool is_greedy(const SamplingOptions& options) { return options.temperature < kGreedyTemperature; }
-
 void check_ids(const std::vector<int32_t>& ids, int64_t vocabulary, const char* what) {
   for (const int32_t id : ids) {
     if (id < 0 || id >= vocabulary) {
@@ -63,6 +61,8 @@ void keep_min_p(double p, std::span<float> logits) {
 }
 
 }  // namespace
+
+bool is_greedy(const SamplingOptions& options) { return options.temperature < kGreedyTemperature; }
 
 void check_sampling(const SamplingOptions& options, int64_t vocabulary) {
   const auto refuse = [](const char* name, double value) { throw Error(std::string(name) + " " + std::to_string(value)); };

@@ -22,6 +22,9 @@ struct SamplingOptions {
   std::vector<int32_t> suppressed = {};  // never drawn
 };
 
+// Whether the temperature is 0, or so low that nothing but the largest logit would ever be drawn.
+bool is_greedy(const SamplingOptions& options);
+
 // Throws Error naming the option and its value: a NaN, a negative temperature, top_p or min_p outside 0..1, a penalty not above 0,
 // ids outside the vocabulary.
 void check_sampling(const SamplingOptions& options, int64_t vocabulary);

@@ -2,6 +2,7 @@
 #include "reference/qwen3_tts/model/codec_sampler.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "reference/core/error.h"
@@ -35,6 +36,20 @@ SamplingOptions drawing(bool sample, double temperature, int64_t top_k, double t
 
 uint32_t CodecSampler::made(std::span<const int32_t> history) {
   return static_cast<uint32_t>(std::min<size_t>(history.size(), kLeastTokens));
+}
+
+int32_t CodecSampler::pick(std::span<float> scores) {
+  narrow(scores);
+  const int32_t greedy = pick_greedy(scores);  // also the check that an id can be drawn
+  if (is_greedy(draw_)) return greedy;
+  ids_.clear();
+  left_.clear();
+  for (size_t id = 0; id < scores.size(); ++id) {
+    if (scores[id] == -std::numeric_limits<float>::infinity()) continue;
+    ids_.push_back(static_cast<int32_t>(id));
+    left_.push_back(scores[id]);
+  }
+  return ids_[static_cast<size_t>(draw(probabilities(left_), &random_))];
 }
 
 CodecSampler CodecSampler::of_talker(const SpeechSampling& sampling, const TalkerConfig& config) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "reference/qwen3_tts/config.h"
 #include "reference/sampling/sampler.h"
@@ -35,8 +36,9 @@ class CodecSampler {
   }
   // Temperature, top-k, top-p; nothing when greedy.
   void narrow(std::span<float> logits) const { process_logits(draw_, {}, 0, logits); }
-  // Of scores, which it narrows. Greedy: the lowest of equals.
-  int32_t pick(std::span<float> scores) { return sample_token(draw_, {}, 0, scores, &random_); }
+  // Of scores, which it narrows. Greedy: the lowest of equals. Else the generator moves on by one variate for each id that is left,
+  // not for each of the vocabulary: a third of a pick's time went into numbers that nobody used.
+  int32_t pick(std::span<float> scores);
 
  private:
   CodecSampler(SamplingOptions scores, SamplingOptions draw, uint32_t seed)
@@ -45,6 +47,8 @@ class CodecSampler {
 
   SamplingOptions scores_, draw_;
   ref::Generator random_;
+  std::vector<int32_t> ids_;  // that are left, and their logits
+  std::vector<float> left_;
 };
 
 }  // namespace ref::tts

@@ -328,5 +328,40 @@ TEST(GoldenSampling, WhatIsDrawnFrom) {
   }
 }
 
+// What is drawn has the probabilities of what is left, and nothing else is ever drawn.
+TEST(CodecSamplerTest, DrawsAreOfTheDistribution) {
+  SpeechSampling sampling;
+  sampling.predictor_temperature = 0.7;
+  sampling.predictor_top_k = 6;
+  sampling.seed = 11;
+  CodecSampler sampler = CodecSampler::of_predictor(sampling);
+  std::vector<float> logits(200, -3.0F);
+  for (size_t i = 0; i < 8; ++i) logits[20 * i + 5] = 0.3F * static_cast<float>(i);
+  std::vector<float> narrowed = logits;
+  sampler.narrow(narrowed);
+  const std::vector<float> expected = probabilities(narrowed);
+  std::vector<int> seen(logits.size());
+  constexpr int kDraws = 40000;
+  for (int i = 0; i < kDraws; ++i) {
+    std::vector<float> copy = logits;
+    ++seen[static_cast<size_t>(sampler.pick(copy))];
+  }
+  for (size_t i = 0; i < logits.size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(seen[i]) / kDraws, expected[i], 0.01) << i;
+    EXPECT_TRUE(expected[i] > 0 || seen[i] == 0) << i;
+  }
+}
+
+// A temperature that leaves nothing but the largest is greedy, as 0 is.
+TEST(CodecSamplerTest, TemperatureZero) {
+  for (const double temperature : {0.0, 1e-30}) {
+    SpeechSampling sampling;
+    sampling.predictor_temperature = temperature;
+    CodecSampler sampler = CodecSampler::of_predictor(sampling);
+    std::vector<float> logits = {1, 3, 2, 3};
+    EXPECT_EQ(sampler.pick(logits), 1) << temperature;
+  }
+}
+
 }  // namespace
 }  // namespace ref::tts

@@ -12,11 +12,12 @@ constexpr const char* kFc1 = "talker.text_projection.linear_fc1";
 constexpr const char* kFc2 = "talker.text_projection.linear_fc2";
 
 const omni_plan* silu_plan(int64_t n, omni_dtype y_type, PlanMap& plans) {
-  omni_swiglu_query query = {};
+  omni_activation_query query = {};
+  query.function = OMNI_ACTIVATION_SILU;
   query.x_type = OMNI_DTYPE_F32;
   query.y_type = static_cast<uint16_t>(y_type);
   query.n = n;
-  return plans.find("silu", omni_swiglu_select, query);
+  return plans.find("silu", omni_activation_select, query);
 }
 
 omni_dtype rows_of(const char* name, int64_t n, int64_t k, const ModelContext& context) {
@@ -36,11 +37,7 @@ TextProjection::TextProjection(const TalkerConfig& config, const ModelContext& c
       silu_(silu_plan(config.text_hidden, product_type_, context.plans)) {
   const size_t bytes = static_cast<size_t>(context.backend.max_rows * config.text_hidden) * sizeof(float);
   embedded_ = Memory(bytes);
-  inner_ = Memory(2 * bytes);
-  auto* inner = reinterpret_cast<float*>(inner_.data());
-  for (int64_t row = 0; row < context.backend.max_rows; ++row) {
-    std::fill_n(inner + (2 * row + 1) * config.text_hidden, config.text_hidden, 1.0F);  // what the gate is multiplied by
-  }
+  inner_ = Memory(bytes);
   product_ = Memory(bytes);
 }
 
@@ -69,16 +66,16 @@ void TextProjection::run_chunk(std::span<const int32_t> ids, float* out) const {
   const int64_t width = embedding_.columns();
   auto* embedded = reinterpret_cast<float*>(embedded_.data());
   for (size_t i = 0; i < ids.size(); ++i) embedding_.copy(ids[i], embedded + static_cast<int64_t>(i) * width);
-  fc1_.run(rows, to_fc1_(embedded, rows), width, inner_.data(), 2 * width);
-  omni_swiglu_args args = {};
+  fc1_.run(rows, to_fc1_(embedded, rows), width, inner_.data(), width);
+  omni_activation_args args = {};
   args.size = sizeof args;
   args.m = rows;
-  args.gate_up = inner_.data();
-  args.ld_gate_up = 2 * width;
+  args.x = inner_.data();
+  args.ldx = width;
   args.y = product_.data();
   args.ldy = width;
   args.parallel = &backend_.parallel;
-  check(omni_swiglu_run(silu_, &args), "silu");
+  check(omni_activation_run(silu_, &args), "silu");
   fc2_.run(rows, product_.data(), width, out, hidden_);
 }
 
