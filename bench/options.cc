@@ -5,12 +5,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <string_view>
 
 #include "bench/ops/op.h"
 
 namespace omnibench {
 namespace {
+
+/// Options that only say where results go.
+constexpr std::array<const char*, 3> kDestinations = {"--json", "--html", "--summary"};
 
 [[noreturn]] void bad(const std::string& flag, const std::string& value, const std::string& expected) {
   throw UsageError(fmt::format("{} {}: expected {}", flag, value.empty() ? "\"\"" : value, expected));
@@ -216,6 +221,31 @@ void interpret_suite(const Texts& texts, Options& options) {
   options.suite.minutes = parse_number<double>("--budget", texts.budget, 0, 1e4, "minutes");
 }
 
+/// One word as a shell takes it again.
+std::string quoted(std::string_view word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+/// What a report says of how it came about. Where files went says nothing of the numbers, only of somebody's folders.
+std::string recorded_command(int argc, const char* const* argv) {
+  std::string out;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const std::string_view option = word.substr(0, word.find('='));
+    if (std::find(kDestinations.begin(), kDestinations.end(), option) != kDestinations.end()) {
+      if (option == word) ++i;  // its value is the next word
+      continue;
+    }
+    if (!out.empty()) out += ' ';
+    out += quoted(word);
+  }
+  return out;
+}
+
 bool fits(const Case& c, uint64_t l3_bytes) { return l3_bytes > 0 && moved_bytes(c) <= static_cast<double>(l3_bytes); }
 
 }  // namespace
@@ -260,12 +290,12 @@ Options parse_options(int argc, const char* const* argv) {
     throw UsageError(text);
   }
   for (CLI::App* command : {&app, verify}) {
-    for (const char* flag : {"--json", "--html", "--summary"}) {
+    for (const char* flag : kDestinations) {
       const CLI::Option* option = command->get_option_no_throw(flag);
       if (option != nullptr && option->count() > 0 && option->as<std::string>().empty()) bad(flag, "", "a file to write");
     }
   }
-  for (int i = 1; i < argc; ++i) options.run.command_line += fmt::format("{}{}", i > 1 ? " " : "", argv[i]);
+  options.run.command_line = recorded_command(argc, argv);
   if (compare->parsed()) {
     options.action = Action::kCompare;
     options.compare_min_effect_percent = parse_number<double>("--min-effect", compare_effect, 0, 1000, "a percentage, 0..1000");

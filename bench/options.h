@@ -40,7 +40,7 @@ struct RunOptions {
   std::vector<std::string> wanted;
   std::string peers;  ///< command in front of the name of a worker of bench/peers; "" = none
   std::string json_path, html_path;
-  std::string command_line;
+  std::string command_line;  ///< for the report: words as a shell takes them, without those that say where files go
 };
 
 struct SuiteOptions {

@@ -81,6 +81,16 @@ TEST(Options, Arms) {
   EXPECT_TRUE(parse({"--threads", "1", "--shape", "o", "--arms", "+x=run:true"}).run.add_arms);
 }
 
+TEST(Options, TheRecordedCommandSaysNothingOfWhereFilesGo) {
+  const auto recorded = [](std::vector<const char*> arguments) { return parse(std::move(arguments)).run.command_line; };
+  EXPECT_EQ(recorded({"--json", "/home/someone/a.json", "--threads", "1", "--html=out.html", "--shape", "o"}),
+            "--threads 1 --shape o");
+  EXPECT_EQ(recorded({"--suite", "--summary", "s.md", "--threads", "2"}), "--suite --threads 2");
+  // As a shell takes it again, and what only looks alike is not lost.
+  EXPECT_EQ(recorded({"--threads", "1", "--shape", "o", "--arms", "a=cmd:w --json 'x'"}),
+            R"(--threads 1 --shape o --arms 'a=cmd:w --json '\''x'\''')");
+}
+
 TEST(Options, BadInputNamesTheFlagAndTheValue) {
   const std::vector<std::pair<std::vector<const char*>, std::string>> cases = {
       {{}, "--suite"},
