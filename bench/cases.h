@@ -14,7 +14,7 @@ namespace omnibench {
 struct Shape {
   std::string name;            ///< "gate_up", or the sizes themselves: "13312x2048"
   std::vector<int64_t> sizes;  ///< in the order of Op::sizes
-  int64_t m = 0;               ///< > 0 only when the text had one size more than the operation: MxNxK
+  int64_t m = 0;               ///< > 0: rows that go with it, of a text that had one size more than the operation: MxNxK
   uint64_t seed = 1;           ///< of the generated operands; the named shapes of linear operations have their own
 };
 

@@ -48,6 +48,15 @@ TEST_F(WorkerTest, AnswersPerPass) {
   EXPECT_EQ(arm->processes().size(), 1U);
 }
 
+// A worker may do different work for shapes of the same sizes.
+TEST_F(WorkerTest, TheQuestionHasTheNameOfTheShape) {
+  const auto arm = make_worker_arm("w", *workload, R"(python3 -c 'import json
+question = json.loads(input()[5:])
+print(json.dumps({"detail": question["shape"] + str(question["n"]) + str(question["m"])}))')");
+  arm->prepare();
+  EXPECT_EQ(arm->info().detail, "x641");
+}
+
 TEST_F(WorkerTest, ErrorsAreThrownWithTheirText) {
   const auto failing = make_worker_arm("w", *workload, shell_worker(R"({\"error\":\"no such operator\"})"));
   EXPECT_THROW(

@@ -162,19 +162,21 @@ TEST(Ops, EveryOneWritesOperandsForWorkers) {
 // Of a whole model this program has the read limit only.
 TEST(Ops, ModelsHaveNoArmInThisProcess) {
   const Pool pool(1);
-  Case c;
-  c.op = "model";
-  c.shape = {"small", {16, 1}};
-  const auto workload = op_of(c).make(c, pool);
-  EXPECT_THROW(workload->runner({}), Refused);
-  RunOptions options;
-  std::vector<std::string> notes;
-  const auto arms = make_arms(options, *workload, &notes);
-  ASSERT_EQ(arms.size(), 1U);
-  EXPECT_EQ(arms[0]->info().name, "read");
-  EXPECT_EQ(arms[0]->info().bytes, 1 << 20);
-  ASSERT_EQ(notes.size(), op_of(c).workers.size());
-  EXPECT_NE(notes[0].find("llama-q4_0 was left out"), std::string::npos) << notes[0];
+  for (const auto& [name, peer] : {std::pair{"model", "llama-q4_0"}, {"speech", "qwen-tts-bf16"}}) {
+    Case c;
+    c.op = name;
+    c.shape = {"small", {16, 1}};
+    const auto workload = op_of(c).make(c, pool);
+    EXPECT_THROW(workload->runner({}), Refused);
+    RunOptions options;
+    std::vector<std::string> notes;
+    const auto arms = make_arms(options, *workload, &notes);
+    ASSERT_EQ(arms.size(), 1U);
+    EXPECT_EQ(arms[0]->info().name, "read");
+    EXPECT_EQ(arms[0]->info().bytes, 1 << 20);
+    ASSERT_EQ(notes.size(), op_of(c).workers.size());
+    EXPECT_NE(notes[0].find(std::string(peer) + " was left out"), std::string::npos) << notes[0];
+  }
 }
 
 TEST(Workload, RotationTakesTheCopyThatWasUsedLongestAgo) {

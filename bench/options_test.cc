@@ -91,6 +91,13 @@ TEST(Options, TheRecordedCommandSaysNothingOfWhereFilesGo) {
             R"(--threads 1 --shape o --arms 'a=cmd:w --json '\''x'\''')");
 }
 
+// The parts of a speech model come with the frames of a call.
+TEST(Options, ANamedShapeMayHaveRowsOfItsOwn) {
+  const Options o = parse({"--threads", "2", "--op", "speech", "--shape", "all", "--m", "9"});
+  ASSERT_EQ(o.run.cases.size(), 7U);
+  EXPECT_EQ(o.run.cases[3].id(), "speech/codec-4/23x512/m4/cold/t2");
+}
+
 TEST(Options, BadInputNamesTheFlagAndTheValue) {
   const std::vector<std::pair<std::vector<const char*>, std::string>> cases = {
       {{}, "--suite"},

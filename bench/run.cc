@@ -243,7 +243,10 @@ int list_everything() {
     for (const Peer& worker : op.workers) arms += worker.name + " (--peers), ";
     for (const std::string& limit : op.limits) arms += limit + ", ";
     if (!arms.empty()) out += fmt::format("  {:<10} beside ours: {}\n", "", arms.substr(0, arms.size() - 2));
-    for (const Shape& s : op.shapes) out += fmt::format("  {:<10}   {:<10} {}\n", "", s.name, fmt::join(s.sizes, " x "));
+    for (const Shape& s : op.shapes) {
+      const std::string rows = s.m > 0 ? fmt::format(", M = {}", s.m) : "";
+      out += fmt::format("  {:<10}   {:<10} {}{}\n", "", s.name, fmt::join(s.sizes, " x "), rows);
+    }
   }
   out += fmt::format("arms\n");
   for (const ArmName& arm : arm_names()) out += fmt::format("  {:<18} {}\n", arm.name, arm.what);

@@ -74,6 +74,7 @@ class WorkerArm final : public Arm {
     const Op& op = op_of(c);
     scratch_ = std::make_unique<Scratch>();
     json question = {{"op", c.op},
+                     {"shape", c.shape.name},
                      {"m", c.m},
                      {"group", c.group},
                      {"class", c.variant},

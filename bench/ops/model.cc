@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/ops/model.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 namespace omnibench {
@@ -13,7 +15,7 @@ class Model final : public Workload {
   }
 
   std::unique_ptr<Runner> runner(const OurChoice& /*choice*/) override {
-    throw Refused("models run as workers: --arms +name=cmd:'omni-model-worker MODEL'");
+    throw Refused(fmt::format("models run as workers: --arms +name=cmd:'omni-{}-worker MODEL'", the_case().op));
   }
 
   void write_operands(const FileWriter& /*file*/) override {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole model, which other programs run: this one measures them interleaved, beside what memory can deliver.
+// Whole models, of text or speech, which other programs run: this one measures them interleaved, beside what memory can deliver.
 #ifndef OMNI_BENCH_OPS_MODEL_H
 #define OMNI_BENCH_OPS_MODEL_H
 

@@ -385,6 +385,31 @@ std::vector<Op> make_ops() {
        .parts = model_parts,
        .operations = nullptr,
        .make = make_model});
+  // M: frames of 80 ms. The parts differ in what a worker does, so the name of the shape says it.
+  ops.push_back({.name = "speech",
+                 .what = "Qwen3-TTS in a worker: M frames after a prompt of `depth` rows, by part (the name of the shape)",
+                 .sizes = {"depth", "megabytes"},
+                 .shapes = {{"talker", {23, 512}, 1},
+                            {"predictor", {23, 512}, 1},
+                            {"codec-1", {23, 512}, 1},
+                            {"codec-4", {23, 512}, 4},
+                            {"codec-50", {23, 512}, 50},
+                            {"whole", {23, 512}, 24},
+                            {"first", {23, 512}, 2}},
+                 .variants = {},
+                 .most_rows = 8192,
+                 .group = "",
+                 .cold = true,
+                 .registry = {},
+                 .weights = {},
+                 .peers = {},
+                 .limits = {"read"},
+                 .workers = {{"qwen-tts-bf16", "qwen-tts-bf16"}, {"qwen-tts-fp32", "qwen-tts-fp32"}},
+                 .only_workers = true,
+                 .bytes_model = "workers: weights, as each says; the read arm: `megabytes`",
+                 .parts = model_parts,
+                 .operations = nullptr,
+                 .make = make_model});
   return ops;
 }
 

@@ -36,7 +36,7 @@ class Worker : public testing::Test {
     directory_->write("in", text);
     const std::string out = (*directory_ / "out").string();
     const std::string command =
-        std::string(OMNI_MODEL_WORKER) + " " + model() + " " + flags + " < " + (*directory_ / "in").string() + " > " + out;
+        std::string(OMNI_WORKER) + " " + model() + " " + flags + " < " + (*directory_ / "in").string() + " > " + out;
     EXPECT_EQ(std::system(command.c_str()), 0);
     std::vector<json> all;
     std::ifstream stream(out);
@@ -72,12 +72,13 @@ TEST_F(Worker, PrefillsAtTheSameDepthAgain) {
 
 TEST_F(Worker, ErrorsAreAnswers) {
   const auto got = answers({"run 1", question(1, 5, "w4a8"), "case {", question(1, 5), "output x"});
-  for (const size_t i : {0, 1, 2, 4}) EXPECT_NE(got[i].value("error", ""), "") << i << " " << got[i];
+  for (const size_t i : {0, 2, 4}) EXPECT_NE(got[i].value("error", ""), "") << i << " " << got[i];
+  EXPECT_EQ(got[1].value("refused", ""), "serves --op model");
   EXPECT_TRUE(got[3].value("ok", false)) << got[3];
 }
 
 TEST_F(Worker, UnknownFlagValuesAreRefused) {
-  const std::string command = std::string(OMNI_MODEL_WORKER) + " " + model() + " --norm both < /dev/null > /dev/null 2>&1";
+  const std::string command = std::string(OMNI_WORKER) + " " + model() + " --norm both < /dev/null > /dev/null 2>&1";
   const int status = std::system(command.c_str());
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 2) << status;
 }

@@ -11,6 +11,7 @@
 #include "reference/core/error.h"
 #include "reference/pack/packer.h"
 #include "reference/spark/decoder.h"
+#include "reference/worker/serve.h"
 
 namespace {
 
@@ -22,47 +23,20 @@ struct Settings {
   uint32_t threads = 0;  // 0: those of the case
 };
 
-void check(omni_status status) {
-  if (status != OMNI_OK) throw ref::Error(omni_last_error());
-}
-
-// A pool of the library with the number of threads that the harness asks for.
-class Pool {
- public:
-  explicit Pool(uint32_t threads) {
-    check(omni_pool_create(threads, &pool_));
-    parallel_.size = sizeof parallel_;
-    check(omni_pool_parallel(pool_, &parallel_));
-  }
-  ~Pool() { omni_pool_destroy(pool_); }
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-  const omni_parallel* parallel() const { return &parallel_; }
-
- private:
-  omni_pool* pool_ = nullptr;
-  omni_parallel parallel_{};
-};
-
-omni_dtype cache_type(const std::string& name) {
-  if (name == "f32") return OMNI_DTYPE_F32;
-  return name == "int8" ? OMNI_DTYPE_S8 : OMNI_DTYPE_BF16;
-}
-
 // `m` tokens after `depth` others.
-class Served {
+class ModelSteps final : public ref::worker::Served {
  public:
-  Served(const Settings& settings, const json& question)
+  ModelSteps(const Settings& settings, const json& question)
       : m_(question.at("m")),
         depth_(question.at("depth")),
         pool_(settings.threads > 0 ? settings.threads : question.at("threads").get<uint32_t>()) {
-    if (question.at("op") != "model") throw ref::Error("serves --op model");
+    if (question.at("op") != "model") throw ref::worker::Refused("serves --op model");
     const auto memory = settings.memory == "huge" ? ref::WeightsMemory::kHuge : ref::WeightsMemory::kMapped;
     const auto weights = ref::load_packed(settings.model, memory, pool_.parallel());
     ref::spark::DecoderOptions options;
     options.context = depth_ + std::max<int64_t>(m_, 1) + kDrift;
     options.chunk = settings.chunk;
-    options.cache = cache_type(settings.kv);
+    options.cache = ref::worker::cache_type(settings.kv);
     options.fused_norm = settings.norm == "fused";
     options.int8_head_rows = settings.head_rows == "int8";
     options.parallel = pool_.parallel();
@@ -73,13 +47,13 @@ class Served {
     append(depth_, ref::spark::Rows::kNone);
   }
 
-  json answer() const {
-    const double bytes = m_ == 1 ? static_cast<double>(decoder_->weight_bytes_per_token() + decoder_->cache_bytes_at(depth_)) : 0.0;
-    return {{"ok", true}, {"detail", detail_}, {"compare", "none"}, {"bytes", bytes}};
+  std::string detail() const override { return detail_; }
+  double bytes() const override {
+    return m_ == 1 ? static_cast<double>(decoder_->weight_bytes_per_token() + decoder_->cache_bytes_at(depth_)) : 0.0;
   }
 
   // Decoding goes on for some hundred tokens before it begins again at `depth`.
-  double run(int64_t calls) {
+  double run(int64_t calls) override {
     make_room(1);
     append(1, ref::spark::Rows::kLast);  // untimed: wakes the threads
     std::chrono::nanoseconds spent{0};
@@ -119,26 +93,12 @@ class Served {
   }
 
   int64_t m_, depth_;
-  Pool pool_;
+  ref::worker::Pool pool_;
   std::optional<ref::spark::Decoder> decoder_;
   std::vector<int32_t> ids_;
   std::vector<float> logits_;
   std::string detail_;
 };
-
-json answer(const std::string& line, const Settings& settings, std::unique_ptr<Served>& served) {
-  const size_t space = std::min(line.find(' '), line.size());
-  const std::string word = line.substr(0, space);
-  const std::string rest = space < line.size() ? line.substr(space + 1) : "";
-  if (word == "case") {
-    served.reset();
-    served = std::make_unique<Served>(settings, json::parse(rest));
-    return served->answer();
-  }
-  if (served == nullptr) throw ref::Error("no case yet");
-  if (word == "run") return {{"ns", served->run(std::stoll(rest))}};
-  throw ref::Error("unknown request: " + word);
-}
 
 }  // namespace
 
@@ -157,15 +117,6 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  std::unique_ptr<Served> served;
-  for (std::string line; std::getline(std::cin, line);) {
-    json reply;
-    try {
-      reply = answer(line, settings, served);
-    } catch (const std::exception& error) {
-      reply = {{"error", error.what()}};
-    }
-    std::cout << reply.dump() << std::endl;
-  }
+  ref::worker::serve(std::cin, std::cout, [&](const json& question) { return std::make_unique<ModelSteps>(settings, question); });
   return 0;
 }
