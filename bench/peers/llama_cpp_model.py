@@ -12,9 +12,9 @@ import time
 import worker
 
 import llama_cpp  # noqa: E402
-import spark_gguf  # noqa: E402
+import gguf_models  # noqa: E402
 
-FORMS = {"--q4_0": ("q4_0", 2, True), "--q4_k_m": ("q4_k_m", 15, True), "--q4_k_m-plain": ("q4_k_m", 15, False)}
+FORMS = {"--q4_0": ("q4_0", 2, True), "--q4_k_m": ("q4_k_m", 15, True), "--q4_k_m-plain": ("q4_k_m", 15, False), "--q8_0": ("q8_0", 7, True)}
 CHUNK = 512
 
 
@@ -29,13 +29,15 @@ callback = llama_cpp.llama_log_callback(quiet)
 class Decode(worker.Served):
     """`m` tokens after `depth` others: one is a step of decoding, more are a prefill."""
 
+    op, model_name, vocabulary = "model", "spark-1.7b", 131072
+
     def __init__(self, case):
         super().__init__()
-        if case["op"] != "model":
-            raise worker.Refused("serves model")
+        if case["op"] != self.op:
+            raise worker.Refused(f"serves {self.op}")
         self.m, self.depth = case["m"], case["depth"]
         name, number, repack = FORMS[sys.argv[-1]]
-        path = spark_gguf.quantised(name, number)
+        path = gguf_models.quantised(self.model_name, name, number)
         model = llama_cpp.llama_model_default_params()
         model.use_extra_bufts = repack
         self.model = llama_cpp.llama_model_load_from_file(path.encode(), model)
@@ -57,7 +59,7 @@ class Decode(worker.Served):
     def forward(self, count):
         for start in range(0, count, CHUNK):
             part = min(CHUNK, count - start)
-            ids = (llama_cpp.llama_token * part)(*[(7919 * (self.position + i) + 13) % 131072 for i in range(part)])
+            ids = (llama_cpp.llama_token * part)(*[(7919 * (self.position + i) + 13) % self.vocabulary for i in range(part)])
             if llama_cpp.llama_decode(self.context, llama_cpp.llama_batch_get_one(ids, part)) != 0:
                 raise RuntimeError("llama_decode failed")
             self.position += part
@@ -98,7 +100,7 @@ def make(case):
     return Decode(case)
 
 
-def serve():
+def serve(make=make):
     llama_cpp.llama_log_set(callback, ctypes.c_void_p(0))
     llama_cpp.llama_backend_init()
     worker.answer_all(make)

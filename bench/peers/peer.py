@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Any peer by its name, as `--peers "python bench/peers/peer.py"` asks for it: torch-int4, torch-bf16, torch, vllm, vllm-w4a16,
-llama-q4_0, llama-q4_k_m, llama-q4_k_m-plain, qwen-tts-bf16, qwen-tts-fp32.
+llama-q4_0, llama-q4_k_m, llama-q4_k_m-plain, llama-speech-q4_0, llama-speech-q8_0,
+qwen-tts-bf16, qwen-tts-fp32.
 
 A package that is not installed is a refusal, so that a run without it goes on."""
 import importlib
@@ -17,6 +18,8 @@ PEERS = {
     "llama-q4_0": ("llama_cpp_model", ["--q4_0"]),
     "llama-q4_k_m": ("llama_cpp_model", ["--q4_k_m"]),
     "llama-q4_k_m-plain": ("llama_cpp_model", ["--q4_k_m-plain"]),
+    "llama-speech-q4_0": ("llama_cpp_speech", ["--q4_0"]),
+    "llama-speech-q8_0": ("llama_cpp_speech", ["--q8_0"]),
     "qwen-tts-bf16": ("qwen_tts_model", ["--bf16"]),
     "qwen-tts-fp32": ("qwen_tts_model", ["--fp32"]),
 }
