@@ -5,6 +5,7 @@
 
 Its own modules and its own generate(), called as its model class calls them. Left out is what costs no time a frame: the table of
 text embeddings is small (rows of text are random), and the encoders are not built."""
+import contextlib
 import sys
 import time
 
@@ -13,11 +14,14 @@ import worker
 worker.with_huge_pages()
 
 import torch  # noqa: E402
-from qwen_tts.core.models.configuration_qwen3_tts import Qwen3TTSTalkerConfig  # noqa: E402
-from qwen_tts.core.models.modeling_qwen3_tts import Qwen3TTSTalkerForConditionalGeneration  # noqa: E402
-from qwen_tts.core.tokenizer_12hz.configuration_qwen3_tts_tokenizer_v2 import Qwen3TTSTokenizerV2DecoderConfig  # noqa: E402
-from qwen_tts.core.tokenizer_12hz.modeling_qwen3_tts_tokenizer_v2 import Qwen3TTSTokenizerV2Decoder  # noqa: E402
 from transformers.cache_utils import DynamicCache  # noqa: E402
+from transformers.modeling_utils import no_init_weights  # noqa: E402
+
+with contextlib.redirect_stdout(sys.stderr):  # it prints warnings on import, which must not look like answers
+    from qwen_tts.core.models.configuration_qwen3_tts import Qwen3TTSTalkerConfig
+    from qwen_tts.core.models.modeling_qwen3_tts import Qwen3TTSTalkerForConditionalGeneration
+    from qwen_tts.core.tokenizer_12hz.configuration_qwen3_tts_tokenizer_v2 import Qwen3TTSTokenizerV2DecoderConfig
+    from qwen_tts.core.tokenizer_12hz.modeling_qwen3_tts_tokenizer_v2 import Qwen3TTSTokenizerV2Decoder
 
 TYPES = {"--bf16": torch.bfloat16, "--fp32": torch.float32}
 GROUPS, CODES, EOS, DRIFT = 16, 2048, 2150, 512
@@ -37,13 +41,22 @@ SAMPLING = {"do_sample": True, "top_k": 50, "top_p": 1.0, "temperature": 0.9}
 
 
 def built(make, kind):
-    """A module with random weights, made in its own type so that it is never there twice."""
-    torch.manual_seed(1)
+    """A module with random weights, made in its own type so that it is never there twice; its own initialisation takes a minute."""
     torch.set_default_dtype(kind)
     try:
-        module = make()
+        with no_init_weights():
+            module = make()
     finally:
         torch.set_default_dtype(torch.float32)
+    pool = torch.randn(1 << 22, generator=torch.Generator().manual_seed(1)).mul_(0.02).to(kind)
+    for each in module.modules():
+        if isinstance(each, (torch.nn.Linear, torch.nn.Conv1d, torch.nn.ConvTranspose1d, torch.nn.Embedding)):
+            for part in each.weight.data.view(-1).split(pool.numel()):
+                part.copy_(pool[: part.numel()])
+        elif isinstance(each, torch.nn.LayerNorm):
+            each.weight.data.fill_(1)
+        if getattr(each, "bias", None) is not None:
+            each.bias.data.zero_()
     return module.eval().to(kind)
 
 
