@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples have one set of bits: for any cut of a stream into calls, any number of frames at once, threads and tiers, watched or
+// not. Their SHA-256 is kept here, so that it also holds over time.
+#include <cmath>
+#include <numeric>
+
+#include "reference/qwen3_tts/codec/codec_for_test.h"
+#include "tests/support/threads.h"
+
+namespace ref::tts {
+namespace {
+
+// Rings of 64 slots wrap twice.
+constexpr size_t kFrames = 150;
+
+struct Form {
+  const char* name;
+  CodecType codec;
+  bool fp32;
+  std::function<void(nlohmann::json&)> change;
+  const char* digest;
+};
+void PrintTo(const Form& form, std::ostream* out) { *out << form.name; }
+
+// Channels 112, 56, 28, 14, 7: the last are odd, so that pairs of bf16 would straddle taps there.
+void odd(nlohmann::json& config) {
+  config["decoder_dim"] = 112;
+  config["latent_dim"] = 36;
+  config["codebook_dim"] = 20;
+  config["num_hidden_layers"] = 3;
+  config["num_key_value_heads"] = 1;
+  config["sliding_window"] = 3;
+  config["upsampling_ratios"] = {3, 2};
+  config["upsample_rates"] = {5, 8, 8};
+}
+// A window that is wider than the ring is long at the start, and other rates.
+void wide(nlohmann::json& config) {
+  config["sliding_window"] = 72;
+  config["decoder_dim"] = 96;
+  config["upsample_rates"] = {2, 5, 4, 3, 4};
+  config["upsampling_ratios"] = {4};
+}
+
+class CodecBits : public testing::TestWithParam<Form> {
+ protected:
+  void SetUp() override {
+    weights_ = test::random_codec("qwen3-tts-tiny", GetParam().codec, GetParam().change);
+    frames_ = test::random_frames(kFrames, 64);
+    options_.fp32 = GetParam().fp32;
+    expected_ = test::decode_all(weights_, frames_, options_);
+  }
+  std::vector<float> decode(const CodecDecoderOptions& options, const std::vector<size_t>& calls, Observer* observer = nullptr) {
+    CodecDecoder decoder(weights_, options);
+    return test::decode_in(&decoder, frames_, calls, observer);
+  }
+
+  test::Weights weights_;
+  std::vector<Frame> frames_;
+  CodecDecoderOptions options_;
+  std::vector<float> expected_;
+};
+
+TEST_P(CodecBits, OverTime) {
+  double power = 0;
+  for (const float sample : expected_) {
+    ASSERT_TRUE(std::abs(sample) <= 1);
+    power += double{sample} * sample;
+  }
+  EXPECT_GT(power / static_cast<double>(expected_.size()), 1e-6) << "silence would agree with itself";
+  EXPECT_EQ(test::digest_of(expected_), GetParam().digest);
+}
+
+TEST_P(CodecBits, ForAnyCut) {
+  std::vector<size_t> ramp(24);
+  std::iota(ramp.begin(), ramp.end(), size_t{2});
+  for (const std::vector<size_t>& calls : {std::vector<size_t>{1}, {2}, ramp, {7}, {25}, {40}, {1, 24, 2, 13, 1}, {kFrames}}) {
+    for (const int64_t at_once : {1, 3, 8, 64}) {
+      options_.max_frames = at_once;
+      EXPECT_TRUE(test::same_samples(decode(options_, calls), expected_))
+          << "calls of " << calls[0] << ", " << at_once << " at once";
+    }
+  }
+}
+
+TEST_P(CodecBits, ForAnyThreads) {
+  for (const uint32_t threads : {1u, 2u, 3u, 4u}) {
+    omni_pool* pool = nullptr;
+    ASSERT_EQ(omni_pool_create(threads, &pool), OMNI_OK);
+    omni_parallel parallel = {sizeof parallel, 0, nullptr, nullptr};
+    ASSERT_EQ(omni_pool_parallel(pool, &parallel), OMNI_OK);
+    options_.parallel = &parallel;
+    EXPECT_TRUE(test::same_samples(decode(options_, {4}), expected_)) << threads << " threads";
+    omni_pool_destroy(pool);
+  }
+  const omni_parallel backwards = okl::test::backwards(5);
+  options_.parallel = &backwards;
+  EXPECT_TRUE(test::same_samples(decode(options_, {25}), expected_)) << "backwards";
+}
+
+TEST_P(CodecBits, OnEveryTier) {
+  for (const char* tier : {"portable", "avx2", "avxvnni", "avx512f", "avx512vnni", "avx512bf16", "amxint8", "amxbf16"}) {
+    options_.max_isa = tier;
+    EXPECT_TRUE(test::same_samples(decode(options_, {7}), expected_)) << tier;
+  }
+}
+
+TEST_P(CodecBits, WatchedOrNot) {
+  test::StageRecorder watched, whole;
+  EXPECT_TRUE(test::same_samples(decode(options_, {3}, &watched), expected_));
+  options_.max_frames = 150;
+  EXPECT_TRUE(test::same_samples(decode(options_, {kFrames}, &whole), expected_));
+  ASSERT_EQ(watched.stages.size(), whole.stages.size());
+  for (const auto& [name, stage] : watched.stages) EXPECT_TRUE(test::same_samples(stage.values, whole.stages[name].values)) << name;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Forms, CodecBits,
+    testing::Values(Form{"fp32", CodecType::kFp32, false, {}, ""}, Form{"bf16", CodecType::kBf16, false, {}, ""},
+                    Form{"bf16_in_fp32", CodecType::kBf16, true, {}, ""}, Form{"odd_fp32", CodecType::kFp32, false, odd, ""},
+                    Form{"odd_bf16", CodecType::kBf16, false, odd, ""}, Form{"wide_fp32", CodecType::kFp32, false, wide, ""},
+                    Form{"wide_bf16", CodecType::kBf16, false, wide, ""}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace ref::tts
