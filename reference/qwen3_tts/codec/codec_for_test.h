@@ -125,15 +125,6 @@ class StageRecorder final : public Observer {
   std::map<std::string, Stage> stages;
 };
 
-inline std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 // Of a golden file, or empty with a reason to skip.
 inline std::string golden_file(const std::string& name) { return okl::test::golden_path("tts", "golden/" + name + ".safetensors"); }
 

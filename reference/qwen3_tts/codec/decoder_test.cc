@@ -181,6 +181,30 @@ TEST(CodecChunks, AreDecodesFromScratch) {  // AC-069
   }
 }
 
+// Of tiny models of random weights the audio is too rough for a seam to stand out, so that the detector is shown tones first.
+TEST(ClickDetector, FindsStepsAndLostSamplesInTones) {
+  std::vector<float> tone(96000);
+  for (size_t i = 0; i < tone.size(); ++i) {
+    const double t = static_cast<double>(i) / 24000;
+    tone[i] = static_cast<float>(0.3 * std::sin(1382 * t) + 0.1 * std::sin(7540 * t + 1) + 0.02 * std::sin(27646 * t));
+  }
+  const auto joins = omni_audio::joins_every(kFrameSamples, tone.size());
+  EXPECT_TRUE(omni_audio::find_clicks(tone, joins).empty());
+  std::vector<float> stepped = tone;
+  for (size_t i = joins[10]; i < joins[11]; ++i) stepped[i] += 0.05F;
+  const auto steps = omni_audio::find_clicks(stepped, joins);
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[0].sample, joins[10]);
+  EXPECT_EQ(steps[1].sample, joins[11]);
+  // What a transposed convolution trimmed at both ends loses of every chunk.
+  std::vector<float> cut;
+  for (size_t i = 0; i < tone.size(); ++i) {
+    if (i % (4 * kFrameSamples) < 4 * kFrameSamples - 555) cut.push_back(tone[i]);
+  }
+  const auto cuts = omni_audio::joins_every(4 * kFrameSamples - 555, cut.size());
+  EXPECT_GT(omni_audio::find_clicks(cut, cuts).size(), cuts.size() / 2);
+}
+
 TEST(CodecStream, HasNoClicksWhereItIsCut) {
   const test::Weights weights = test::golden_codec("base-tiny-bf16");
   const std::vector<Frame> frames = test::random_frames(200, test::codes_of(weights));
@@ -188,18 +212,8 @@ TEST(CodecStream, HasNoClicksWhereItIsCut) {
   const std::vector<float> samples = test::decode_in(&decoder, frames, {1});
   const auto joins = omni_audio::joins_every(kFrameSamples, samples.size());
   EXPECT_EQ(omni_audio::join_scores(samples, joins).size(), joins.size());
-  EXPECT_TRUE(omni_audio::find_clicks(samples, joins).empty()) << omni_audio::find_clicks(samples, joins).front().score;
-  // Chunks without a context do click, and so do chunks that lose samples at both ends.
-  const std::vector<float> chunked = decode_chunked(&decoder, frames, 2, 0);
-  const auto chunk_joins = omni_audio::joins_every(2 * kFrameSamples, chunked.size());
-  EXPECT_GT(omni_audio::find_clicks(chunked, chunk_joins).size(), chunk_joins.size() / 4);
-  std::vector<float> cut;
-  for (size_t chunk = 0; chunk < samples.size(); chunk += 4 * kFrameSamples) {
-    cut.insert(cut.end(), samples.begin() + static_cast<ptrdiff_t>(chunk),
-               samples.begin() + static_cast<ptrdiff_t>(chunk) + 4 * kFrameSamples - 555);
-  }
-  const auto cut_joins = omni_audio::joins_every(4 * kFrameSamples - 555, cut.size());
-  EXPECT_GT(omni_audio::find_clicks(cut, cut_joins).size(), 0U);
+  for (const omni_audio::Click& click : omni_audio::find_clicks(samples, joins))
+    ADD_FAILURE() << click.sample << ": " << click.score;
 }
 
 TEST(CodecDecoderReport, TellsKernelsBytesAndTimes) {
