@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Milliseconds of a frame by stage, for a codec of random weights in the published shape:
-//   tts_codec_profile fp32|bf16 FRAMES_PER_CALL [CALLS [THREADS [MAX_ISA]]]
+//   tts_codec_profile fp32|bf16|bf16w FRAMES_PER_CALL [CALLS [THREADS [MAX_ISA]]]
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -19,9 +19,11 @@ int run(int argc, char** argv) {
   const auto per_call = static_cast<size_t>(number(2, 1)), calls = static_cast<size_t>(number(3, 40));
   const auto threads = static_cast<uint32_t>(number(4, 2));
   const test::Weights weights =
-      test::random_codec("qwen3-tts-0.6b", std::string(argv[1]) == "bf16" ? CodecType::kBf16 : CodecType::kFp32);
+      test::random_codec("qwen3-tts-0.6b", std::string(argv[1]) == "fp32" ? CodecType::kFp32 : CodecType::kBf16);
   if (omni_set_num_threads(threads) != OMNI_OK) return 1;
-  CodecDecoder decoder(weights, {.max_frames = static_cast<int64_t>(per_call), .max_isa = argc > 5 ? argv[5] : ""});
+  CodecDecoder decoder(
+      weights,
+      {.max_frames = static_cast<int64_t>(per_call), .fp32 = std::string(argv[1]) == "bf16w", .max_isa = argc > 5 ? argv[5] : ""});
   const std::vector<Frame> frames = test::random_frames(per_call * (calls + 3), test::codes_of(weights));
   std::vector<float> samples(per_call * kFrameSamples);
   std::vector<double> times;
@@ -58,7 +60,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: tts_codec_profile fp32|bf16 FRAMES_PER_CALL [CALLS [THREADS [MAX_ISA]]]\n");
+    std::fprintf(stderr, "usage: tts_codec_profile fp32|bf16|bf16w FRAMES_PER_CALL [CALLS [THREADS [MAX_ISA]]]\n");
     return 2;
   }
   try {
