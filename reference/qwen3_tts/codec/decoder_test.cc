@@ -175,11 +175,14 @@ TEST(CodecChunks, AreDecodesFromScratch) {  // AC-069
     const std::vector<float> chunked = decode_chunked(&decoder, frames, 25, context);
     EXPECT_TRUE(test::same_samples(chunked, expected)) << "context " << context;
     const std::vector<float> whole = test::decode_all(weights, frames);
-    EXPECT_FALSE(test::same_samples(chunked, whole)) << "windows stack over layers, so a chunk shows";
+    // Windows stack over layers, so that a chunk shows, unless all that came before is its context.
+    EXPECT_EQ(static_cast<bool>(test::same_samples(chunked, whole)), context >= 100) << "context " << context;
     EXPECT_TRUE(test::same_samples(test::decode_in(&decoder, frames, {25}), whole));
     decoder.reset();
   }
 }
+
+constexpr double kClick = 2;  // roughness of a join that would be heard
 
 // Of tiny models of random weights the audio is too rough for a seam to stand out, so that the detector is shown tones first.
 TEST(ClickDetector, FindsStepsAndLostSamplesInTones) {
@@ -188,32 +191,26 @@ TEST(ClickDetector, FindsStepsAndLostSamplesInTones) {
     const double t = static_cast<double>(i) / 24000;
     tone[i] = static_cast<float>(0.3 * std::sin(1382 * t) + 0.1 * std::sin(7540 * t + 1) + 0.02 * std::sin(27646 * t));
   }
-  const auto joins = omni_audio::joins_every(kFrameSamples, tone.size());
-  EXPECT_TRUE(omni_audio::find_clicks(tone, joins).empty());
+  EXPECT_LT(omni_test::roughest_join(tone, kFrameSamples), kClick);
   std::vector<float> stepped = tone;
-  for (size_t i = joins[10]; i < joins[11]; ++i) stepped[i] += 0.05F;
-  const auto steps = omni_audio::find_clicks(stepped, joins);
-  ASSERT_EQ(steps.size(), 2U);
-  EXPECT_EQ(steps[0].sample, joins[10]);
-  EXPECT_EQ(steps[1].sample, joins[11]);
+  const size_t step = 10 * kFrameSamples;
+  for (size_t i = step; i < stepped.size(); ++i) stepped[i] += 0.1F;
+  EXPECT_GT(omni_test::roughness_at(stepped, step), kClick);
+  EXPECT_LT(omni_test::roughness_at(stepped, step + kFrameSamples), kClick);
   // What a transposed convolution trimmed at both ends loses of every chunk.
+  constexpr size_t kChunk = 4 * kFrameSamples - 555;
   std::vector<float> cut;
   for (size_t i = 0; i < tone.size(); ++i) {
-    if (i % (4 * kFrameSamples) < 4 * kFrameSamples - 555) cut.push_back(tone[i]);
+    if (i % (4 * kFrameSamples) < kChunk) cut.push_back(tone[i]);
   }
-  const auto cuts = omni_audio::joins_every(4 * kFrameSamples - 555, cut.size());
-  EXPECT_GT(omni_audio::find_clicks(cut, cuts).size(), cuts.size() / 2);
+  EXPECT_GT(omni_test::roughest_join(cut, kChunk), kClick);
 }
 
 TEST(CodecStream, HasNoClicksWhereItIsCut) {
   const test::Weights weights = test::golden_codec("base-tiny-bf16");
-  const std::vector<Frame> frames = test::random_frames(200, test::codes_of(weights));
   CodecDecoder decoder(weights, {});
-  const std::vector<float> samples = test::decode_in(&decoder, frames, {1});
-  const auto joins = omni_audio::joins_every(kFrameSamples, samples.size());
-  EXPECT_EQ(omni_audio::join_scores(samples, joins).size(), joins.size());
-  for (const omni_audio::Click& click : omni_audio::find_clicks(samples, joins))
-    ADD_FAILURE() << click.sample << ": " << click.score;
+  const std::vector<float> samples = test::decode_in(&decoder, test::random_frames(200, test::codes_of(weights)), {1});
+  EXPECT_LT(omni_test::roughest_join(samples, kFrameSamples), kClick);
 }
 
 TEST(CodecDecoderReport, TellsKernelsBytesAndTimes) {
