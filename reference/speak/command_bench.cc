@@ -60,7 +60,7 @@ SpeechRequest request_of(const Options& options, const Model& model) {
 
 Figures measure(const Options& options, const Model& model, const BenchModels& models, const SpeechRequest& request) {
   const ChunkSchedule schedule = guarded(Exit::kUsage, [&] { return ChunkSchedule::parse(options.chunks); });
-  const bool overlap = options.pipeline != "alternate";
+  const bool overlap = overlaps(options.pipeline);
   Figures figures;
   cli::ProgressLine progress("bench");
   bench_speech(models, request, std::min<int64_t>(options.frames, 4), schedule, overlap);  // pages are touched, code is made
@@ -91,7 +91,7 @@ Json to_json(const Options& options, const Model& model, const Figures& figures,
   json["frames"] = options.frames;
   json["repeats"] = figures.runs.size();
   json["chunk_frames"] = options.chunks;
-  json["pipeline"] = options.pipeline == "alternate" ? "alternate" : "overlap";
+  json["pipeline"] = overlaps(options.pipeline) ? "overlap" : "alternate";
   json["seed"] = request.sampling.seed;
   json["real_time_factor"] = figures.factor();
   json["first_audio_after_prompt_seconds"] = figures.first_sound();

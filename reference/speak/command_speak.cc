@@ -133,7 +133,7 @@ class Session {
     pipeline.prefix = request_.voice.frames;
     if (!options_.chunks.empty()) pipeline.schedule = ChunkSchedule::parse(options_.chunks);
     pipeline.queue = static_cast<size_t>(options_.queue);
-    pipeline.overlap = options_.pipeline != "alternate";
+    pipeline.overlap = overlaps(options_.pipeline);
     return pipeline;
   }
 

@@ -4,6 +4,8 @@
 #include <limits>
 #include <random>
 
+#include "omni/omni.h"
+
 namespace ref::speak {
 
 void add_weight_options(CLI::App* app, const std::string& prefix, WeightOptions* options) {
@@ -83,6 +85,8 @@ tts::SpeechSampling resolve_sampling(const SamplingFlags& flags, tts::SpeechSamp
   sampling.seed = flags.seed ? *flags.seed : device();
   return sampling;
 }
+
+bool overlaps(const std::string& pipeline) { return pipeline == "overlap" || (pipeline == "auto" && omni_num_threads() > 2); }
 
 void add_config_option(CLI::App* app) {
   app->set_config("--config", "", "Reads options from FILE: lines like seed = 7; what the command line says comes first")

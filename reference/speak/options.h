@@ -29,6 +29,10 @@ void add_sampling_options(CLI::App* app, SamplingFlags* flags);
 // The model's own options where no flag says otherwise; the seed is a random one of 32 bits when none is given.
 tts::SpeechSampling resolve_sampling(const SamplingFlags& flags, tts::SpeechSampling defaults);
 
+// Whether frames are made beside their decoding: "overlap", "alternate", or "auto", by the threads there are. With two, taking
+// turns was measured to be a twentieth faster (docs/latency.md): both sides' regions want the whole pool.
+bool overlaps(const std::string& pipeline);
+
 // Reads options of a file in the TOML of CLI11, by their long names; a key that is no option is an error.
 void add_config_option(CLI::App* app);
 

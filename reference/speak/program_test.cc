@@ -89,6 +89,9 @@ TEST_F(Program, NothingButTheSeedChangesBytes) {
   for (const char* chunks : {"1", "7", "25", "3,1"}) EXPECT_EQ(with({"--chunk-frames", chunks}), first) << chunks;
   for (const char* threads : {"1", "2", "3"}) EXPECT_EQ(with({"--threads", threads}), first) << threads;
   EXPECT_EQ(with({"--pipeline", "alternate"}), first);
+  for (const auto& [threads, name] : {std::pair{"2", "alternate"}, std::pair{"3", "overlap"}}) {
+    EXPECT_EQ(json_of({"hello", "--max-frames", "2", "--greedy", "--threads", threads}, 9)["pipeline"], name);
+  }
   EXPECT_EQ(with({"--pipeline", "overlap", "--queue-frames", "1"}), first);
   EXPECT_EQ(with({"--chunk", "3"}), first);
 }
