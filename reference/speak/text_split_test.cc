@@ -71,11 +71,14 @@ TEST(Split, PiecesAreAlike) {
   EXPECT_LE(std::abs(speech_weight(pieces.pieces[0]) - speech_weight(pieces.pieces[1])), 40 * 25);
 }
 
+// Three and two sentences are more alike than two and three, as the last is longer; a paragraph outweighs that.
 TEST(Split, ParagraphsAreGoodPlaces) {
-  const std::string one = "a sentence of some length here. ", text = one + one + one + "\n\n" + one + one;
-  const SplitText pieces = split(text, 90);
-  ASSERT_EQ(pieces.pieces.size(), 2U);
-  EXPECT_EQ(letters_of(pieces.pieces[1]), letters_of(one + one));
+  const std::string one = "A sentence of some length here. ", longer = "A sentence of some length herewith.";
+  for (const std::string& gap : {std::string(), std::string("\n\n")}) {
+    const SplitText pieces = split(one + one + gap + one + one + longer, 100);
+    ASSERT_EQ(pieces.pieces.size(), 2U);
+    EXPECT_EQ(letters_of(pieces.pieces[0]), letters_of(gap.empty() ? one + one + one : one + one));
+  }
 }
 
 TEST(Split, ASentenceThatNeverEnds) {
