@@ -144,15 +144,16 @@ TEST_F(Sources, SamplesAreOneStreamOverPieces) {
   codec.reset();
   codec.decode(frames, shot);
   EXPECT_EQ(shot, whole);
-  // Chunks of 7 frames that each begin anew do click where they meet; those of the stream do not.
+  // Chunks of 7 frames that each begin anew are other samples, so the equality above says something. (Behind random weights they do
+  // not click audibly more where they meet; that the detector hears a click is a test of the codec.)
   std::vector<float> anew(whole.size());
   for (size_t at = 0; at < frames.size(); at += 7) {
     const size_t count = std::min<size_t>(7, frames.size() - at);
     codec.reset();
     codec.decode(std::span(frames).subspan(at, count), std::span(anew).subspan(at * 1920, count * 1920));
   }
+  EXPECT_NE(anew, whole);
   EXPECT_LE(omni_test::roughest_join(whole, size_t{7} * 1920), 1.5);
-  EXPECT_GT(omni_test::roughest_join(anew, size_t{7} * 1920), omni_test::roughest_join(whole, size_t{7} * 1920));
 }
 
 // AC-074: a clone that continues its reference is heard from the first frame of its own.
