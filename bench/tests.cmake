@@ -2,6 +2,8 @@
 function(omni_bench_test name)
   add_executable(bench_${name} ${PROJECT_SOURCE_DIR}/bench/${name}.cc)
   target_link_libraries(bench_${name} PRIVATE omni_bench_core GTest::gtest GTest::gtest_main)
+  target_precompile_headers(bench_${name} REUSE_FROM omni_bench_core)
+  omni_trust_strings(bench_${name})
   include(GoogleTest)
   gtest_discover_tests(bench_${name} TEST_PREFIX bench_${name}. DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
 endfunction()

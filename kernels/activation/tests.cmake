@@ -6,6 +6,7 @@ set_source_files_properties(${_probe}_avx2.cc PROPERTIES COMPILE_OPTIONS "-mavx2
 set_source_files_properties(${_probe}_avx512.cc PROPERTIES COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma")
 set_source_files_properties(${_probe}_avx512bf16.cc PROPERTIES
                             COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512bf16;-mfma")
+set_source_files_properties(${_probe}_avx2.cc ${_probe}_avx512.cc ${_probe}_avx512bf16.cc PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 pkg_check_modules(sleef IMPORTED_TARGET sleef)
 set(_sleef "")
 if(sleef_FOUND)

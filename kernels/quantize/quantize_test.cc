@@ -8,10 +8,11 @@
 #include <cstring>
 
 #include "tests/support/abi_check.h"
+#include "tests/support/golden_file.h"
 #include "tests/support/guarded_buffer.h"
 #include "tests/support/row_kernels.h"
-#include "tests/support/safetensors_file.h"
 #include "tests/support/threads.h"
+#include "tools/common/safetensors.h"
 
 namespace okl::test {
 namespace {
@@ -143,11 +144,11 @@ TEST_P(Quantize, GoldensOfTheOperatorThatItFollows) {
     const std::string path = golden_path("int4", std::string(name) + ".safetensors");
     if (path.empty()) continue;
     ++files;
-    const SafetensorsFile file(path);
-    const std::vector<int64_t> shape = file.shape("act_bf16");
-    const auto x = file.tensor<uint16_t>("act_bf16");
-    const auto expected_codes = file.tensor<int8_t>("act_s8");
-    const auto expected_scales = file.tensor<float>("act_scale_f32");
+    const auto file = omni_files::SafetensorsFile::open(path);
+    const std::vector<int64_t> shape = file.at("act_bf16").shape;
+    const auto x = file.at("act_bf16").as<uint16_t>();
+    const auto expected_codes = file.at("act_s8").as<int8_t>();
+    const auto expected_scales = file.at("act_scale_f32").as<float>();
     const OwnedPlan plan = make_plan(OMNI_DTYPE_BF16, shape[1], kernel());
     std::vector<int8_t> codes(expected_codes.size());
     std::vector<float> scales(expected_scales.size());

@@ -10,8 +10,8 @@
 #include "tests/support/abi_check.h"
 #include "tests/support/guarded_buffer.h"
 #include "tests/support/row_kernels.h"
-#include "tests/support/safetensors_file.h"
 #include "tests/support/threads.h"
+#include "tools/common/safetensors.h"
 
 namespace okl::test {
 namespace {
@@ -51,12 +51,12 @@ double table_tolerance(const Layer& layer, size_t j, int32_t position) {
 
 // PyTorch's fp32 tables to position 1,048,575.
 TEST(RopeTable, Goldens) {
-  const SafetensorsFile file(rope_golden());
-  const auto positions = file.tensor<int32_t>("positions");
+  const auto file = omni_files::SafetensorsFile::open(rope_golden());
+  const auto positions = file.at("positions").as<int32_t>();
   ASSERT_EQ(positions.back(), 1048575);
   for (const Layer& layer : kLayers) {
-    const auto cos = file.tensor<float>(std::string(layer.name) + ".cos"),
-               sin = file.tensor<float>(std::string(layer.name) + ".sin");
+    const auto cos = file.at(std::string(layer.name) + ".cos").as<float>(),
+               sin = file.at(std::string(layer.name) + ".sin").as<float>();
     const size_t half = layer.rot / 2;
     for (size_t r = 0; r < positions.size(); ++r) {
       const std::vector<float> row = make_table(layer.rot, layer.theta, positions[r], positions[r] + 1);
@@ -251,15 +251,15 @@ TEST_P(Rope, SpecialValuesStayWhereTheyAre) {
 }
 
 TEST_P(Rope, GoldensInFp32) {
-  const SafetensorsFile file(rope_golden());
-  const auto positions = file.tensor<int32_t>("positions");
+  const auto file = omni_files::SafetensorsFile::open(rope_golden());
+  const auto positions = file.at("positions").as<int32_t>();
   for (const Layer& layer : kLayers) {
-    const auto expected = file.tensor<float>(std::string(layer.name) + ".x_rot");
-    const auto cos = file.tensor<float>(std::string(layer.name) + ".cos"),
-               sin = file.tensor<float>(std::string(layer.name) + ".sin");
+    const auto expected = file.at(std::string(layer.name) + ".x_rot").as<float>();
+    const auto cos = file.at(std::string(layer.name) + ".cos").as<float>(),
+               sin = file.at(std::string(layer.name) + ".sin").as<float>();
     const size_t half = layer.rot / 2;
     for (const bool own_table : {true, false}) {
-      auto x = file.tensor<float>("x");
+      auto x = file.at("x").as<float>();
       const OwnedPlan plan = make_plan(OMNI_DTYPE_F32, 2, 256, layer.rot, kernel());
       for (size_t r = 0; r < positions.size(); ++r) {
         std::vector<float> row = make_table(layer.rot, layer.theta, positions[r], positions[r] + 1);

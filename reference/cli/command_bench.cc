@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // omni-generate bench: speed of reading a prompt and of decoding, apart, beside a plain read of the same weights.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>

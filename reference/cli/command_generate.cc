@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // omni-generate [generate]: continues a prompt.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <random>
 

@@ -2,6 +2,7 @@
 // omni-generate info: what a model is, the kernels that would serve it, and the memory of its cache. Runs no kernel, so that it may
 // describe another machine (--profile).
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "reference/cli/commands.h"
 #include "reference/cli/console.h"

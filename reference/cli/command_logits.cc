@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // omni-generate logits: what a model makes of a text, token by token.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cstring>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // omni-generate parity: every tensor of a forward pass beside a golden's; names the first that departs.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "reference/cli/commands.h"
 #include "reference/cli/console.h"

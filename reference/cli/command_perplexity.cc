@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // omni-generate perplexity and compare: how well a model predicts a text, and how far one model is from another.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "reference/cli/commands.h"
 #include "reference/cli/console.h"

@@ -2,10 +2,11 @@
 // The commands of omni-generate. Each adds its options, and then runs.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <string>
+
+#include "tools/common/cli_names.h"
 
 namespace ref::cli {
 

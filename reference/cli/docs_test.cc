@@ -10,7 +10,7 @@
 namespace ref::cli::testing {
 namespace {
 
-std::string page() { return read_file(std::string(OMNI_SOURCE) + "/docs/generate.md"); }
+std::string page() { return read_file(OMNI_SOURCE "/docs/generate.md"); }
 
 TEST(Page, MemoryTables) {
   for (const char* name : {"spark-1.7b", "spark-4b"}) {

@@ -2,6 +2,7 @@
 #include "reference/cli/options.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <charconv>
 #include <limits>

@@ -2,7 +2,6 @@
 // Options that several commands share, checked as they are read: an error names the flag and the value.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "reference/pack/packer.h"
 #include "reference/sampling/sampler.h"
 #include "reference/spark/decoder.h"
+#include "tools/common/cli_names.h"
 
 namespace ref::cli {
 

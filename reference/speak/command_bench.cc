@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // omni-speak bench: real-time factor, time to first sound, and where the time goes, on a text and a seed that never change.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "reference/cli/console.h"
 #include "reference/speak/bench_run.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // omni-speak compare: two models, or two forms of one model's weights, over the same frames, codebook by codebook.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <filesystem>
 

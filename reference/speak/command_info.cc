@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // omni-speak info: what a model is, its voices and languages, and the kernels that would serve it. Runs no kernel.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <ranges>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // omni-speak parity: every tensor of a request, and its samples, beside a golden's; names the first that departs.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <limits>
 

@@ -2,6 +2,7 @@
 // omni-speak [speak]: text to sound.
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 namespace ref::speak::testing {
 namespace {
 
-std::string page() { return read_file(std::string(OMNI_SOURCE) + "/docs/speak.md"); }
+std::string page() { return read_file(OMNI_SOURCE "/docs/speak.md"); }
 
 TEST(SpeakPage, NamesEveryOption) {
   const std::string text = page();

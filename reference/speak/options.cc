@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/speak/options.h"
 
+#include <CLI/CLI.hpp>
 #include <limits>
 #include <random>
 

@@ -2,13 +2,13 @@
 // Options that several commands of omni-speak share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "reference/cli/options.h"
 #include "reference/qwen3_tts/model/codec_sampler.h"
+#include "tools/common/cli_names.h"
 
 namespace ref::speak {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/speak/speak_options.h"
 
+#include <CLI/CLI.hpp>
+
 #include "reference/core/error.h"
 #include "reference/speak/chunk_schedule.h"
 

@@ -2,13 +2,13 @@
 // What omni-speak's plain form is asked for.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "reference/speak/options.h"
 #include "reference/speak/sound_output.h"
+#include "tools/common/cli_names.h"
 
 namespace ref::speak {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/pack/options.h"
 
+#include <CLI/CLI.hpp>
 #include <map>
 
 #include "reference/core/error.h"

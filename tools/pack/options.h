@@ -2,13 +2,13 @@
 // The command line of omni-pack.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "reference/pack/options.h"
+#include "tools/common/cli_names.h"
 
 namespace pack {
 

@@ -20,7 +20,8 @@
 #include "reference/qwen3_tts/codec/decoder.h"
 #include "reference/qwen3_tts/pack/source_for_test.h"
 #include "reference/qwen3_tts/pack/synthetic.h"
-#include "tests/support/safetensors_file.h"
+#include "tests/support/golden_file.h"
+#include "tools/common/safetensors.h"
 
 namespace ref::tts::test {
 
@@ -128,9 +129,9 @@ class StageRecorder final : public Observer {
 // Of a golden file, or empty with a reason to skip.
 inline std::string golden_file(const std::string& name) { return okl::test::golden_path("tts", "golden/" + name + ".safetensors"); }
 
-inline std::vector<Frame> golden_frames(const okl::test::SafetensorsFile& file, const std::string& name) {
+inline std::vector<Frame> golden_frames(const omni_files::SafetensorsFile& file, const std::string& name) {
   std::vector<int32_t> ids;
-  for (const int64_t id : file.tensor<int64_t>(name)) ids.push_back(static_cast<int32_t>(id));
+  for (const int64_t id : file.at(name).as<int64_t>()) ids.push_back(static_cast<int32_t>(id));
   return frames_of(ids, int64_t{1} << 20);
 }
 

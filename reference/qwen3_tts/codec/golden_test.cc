@@ -7,15 +7,15 @@
 namespace ref::tts {
 namespace {
 
-using okl::test::SafetensorsFile;
+using omni_files::SafetensorsFile;
 
 // Tolerances of the goldens, for arithmetic in fp32.
 constexpr double kStage = 1e-4, kWave = 1e-3;
 
 // [C][T] of a golden as rows of time; hidden states of the transformer are so already.
 std::vector<float> rows_of_time(const SafetensorsFile& file, const std::string& name) {
-  std::vector<float> values = file.tensor<float>(name);
-  const std::vector<int64_t> shape = file.shape(name);
+  std::vector<float> values = file.at(name).as<float>();
+  const std::vector<int64_t> shape = file.at(name).shape;
   if (shape.size() < 2 || name.starts_with("pre_transformer")) return values;
   std::vector<float> rows(values.size());
   const auto channels = static_cast<size_t>(shape[0]), times = static_cast<size_t>(shape[1]);
@@ -59,7 +59,7 @@ TEST_P(DecoderTrace, EveryStageInOneCallAndFrameByFrame) {
   const std::string path = test::golden_file("decoder_trace");
   const test::Weights weights = test::golden_codec(GetParam());
   if (path.empty() || !weights) GTEST_SKIP() << "decoder_trace or the checkpoint is not here; OMNI_GOLDENS names the full set";
-  const SafetensorsFile golden(path);
+  const SafetensorsFile golden = SafetensorsFile::open(path);
   const std::vector<Frame> frames = test::golden_frames(golden, "codes");
   for (const size_t call : {frames.size(), size_t{1}}) {
     CodecDecoder decoder(weights, {});
@@ -70,7 +70,7 @@ TEST_P(DecoderTrace, EveryStageInOneCallAndFrameByFrame) {
       ASSERT_TRUE(recorder.stages.contains(name)) << name;
       EXPECT_LE(test::largest_difference(recorder.stages[name].values, rows_of_time(golden, name)), limit) << name;
     }
-    EXPECT_LE(test::largest_difference(samples, golden.tensor<float>("wav")), kWave);
+    EXPECT_LE(test::largest_difference(samples, golden.at("wav").as<float>()), kWave);
     EXPECT_EQ(decoder.position(), static_cast<int64_t>(frames.size()));
   }
 }
@@ -79,11 +79,11 @@ TEST_P(DecoderTrace, ChunksOfTheReference) {
   const std::string path = test::golden_file("decoder_trace");
   const test::Weights weights = test::golden_codec(GetParam());
   if (path.empty() || !weights) GTEST_SKIP() << "decoder_trace or the checkpoint is not here; OMNI_GOLDENS names the full set";
-  const SafetensorsFile golden(path);
-  const auto parameters = golden.tensor<int64_t>("chunk_params");
+  const SafetensorsFile golden = SafetensorsFile::open(path);
+  const auto parameters = golden.at("chunk_params").as<int64_t>();
   CodecDecoder decoder(weights, {});
   const std::vector<float> samples = decode_chunked(&decoder, test::golden_frames(golden, "codes"), parameters[0], parameters[1]);
-  EXPECT_LE(test::largest_difference(samples, golden.tensor<float>("wav_chunked")), kWave);
+  EXPECT_LE(test::largest_difference(samples, golden.at("wav_chunked").as<float>()), kWave);
   EXPECT_EQ(decoder.position(), 0);
 }
 
@@ -92,13 +92,13 @@ TEST(DecoderLong, ChunkedAndWhole) {
   const std::string path = test::golden_file("decoder_long");
   const test::Weights weights = test::golden_codec("base-tiny");
   if (path.empty() || !weights) GTEST_SKIP() << "decoder_long or base-tiny is not here; OMNI_GOLDENS names the full set";
-  const SafetensorsFile golden(path);
+  const SafetensorsFile golden = SafetensorsFile::open(path);
   const std::vector<Frame> frames = test::golden_frames(golden, "codes");
-  const auto tail = static_cast<size_t>(golden.tensor<int64_t>("tail_start").at(0));
+  const auto tail = static_cast<size_t>(golden.at("tail_start").as<int64_t>().at(0));
   CodecDecoder decoder(weights, {});
   const std::vector<float> chunked = decode_chunked(&decoder, frames), whole = test::decode_in(&decoder, frames, {25});
-  const auto head = golden.tensor<float>("wav_head"), tail_chunked = golden.tensor<float>("wav_tail_chunked"),
-             tail_full = golden.tensor<float>("wav_tail_full");
+  const auto head = golden.at("wav_head").as<float>(), tail_chunked = golden.at("wav_tail_chunked").as<float>(),
+             tail_full = golden.at("wav_tail_full").as<float>();
   EXPECT_LE(test::largest_difference(std::span(whole).first(head.size()), head), kWave);
   EXPECT_LE(test::largest_difference(std::span(chunked).first(head.size()), head), kWave);
   // They differ by 2.4e-3, so a tenth of the tolerance tells one from the other.
@@ -108,9 +108,9 @@ TEST(DecoderLong, ChunkedAndWhole) {
 }
 
 TEST(DecoderOfSpeech, WaveOfTheCheckpointThatIsHere) {
-  const SafetensorsFile golden(test::golden_file("bf16w_fp32compute_xvec_stream"));
+  const SafetensorsFile golden = SafetensorsFile::open(test::golden_file("bf16w_fp32compute_xvec_stream"));
   const std::vector<Frame> frames = test::golden_frames(golden, "decoder_codes");
-  const auto wav = golden.tensor<float>("wav");
+  const auto wav = golden.at("wav").as<float>();
   EXPECT_LE(test::largest_difference(test::decode_all(test::golden_codec("base-tiny-bf16"), frames), wav), kWave);
 
   // A codec in bf16 is rounded; in fp32 arithmetic only its weights are. Random weights carry rounding further than trained ones.

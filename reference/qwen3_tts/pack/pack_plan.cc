@@ -118,7 +118,7 @@ class Planner {
     if (rounded_again_ > 0) {
       plan_.notes.push_back(std::to_string(rounded_again_) + " int4 matrices of the source were dequantised and rounded again");
     }
-    if (!options_.speech.encoders) plan_.notes.push_back("without encoders the packed model cannot read a reference recording");
+    if (!options_.speech.encoders) plan_.notes.emplace_back("without encoders the packed model cannot read a reference recording");
     use_.note_patterns(options_, names_of_stacks(), &plan_.notes);
   }
 
