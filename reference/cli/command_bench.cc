@@ -208,6 +208,7 @@ Run add_bench(CLI::App* app) {
   app->add_option("--ctx", options->context, "Most tokens (2048, or what is measured)")->check(whole(1, kMost))->type_name("N");
   app->add_flag("--json", options->json, "A JSON object");
   add_weight_options(app, "--", &options->weights);
+  add_priority_option(app, &options->machine);
   add_machine_options(app, &options->machine);
   return [options] { return run(*options); };
 }

@@ -180,6 +180,7 @@ Run add_generate(CLI::App* app) {
   app->add_flag("--json", options->json, "One JSON object instead of the text as it comes");
   add_sampling_options(app, &options->sampling);
   add_weight_options(app, "--", &options->weights);
+  add_priority_option(app, &options->machine);
   add_machine_options(app, &options->machine);
   return [app, options] { return run(*app, *options); };
 }

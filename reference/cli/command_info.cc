@@ -63,6 +63,7 @@ Run add_info(CLI::App* app) {
       ->capture_default_str();
   app->add_flag("--json", options->json, "A JSON object");
   add_weight_options(app, "--", &options->weights);
+  add_priority_option(app, &options->machine);
   add_machine_options(app, &options->machine);
   return [options] { return run(*options); };
 }

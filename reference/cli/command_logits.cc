@@ -113,6 +113,7 @@ Run add_logits(CLI::App* app) {
       ->capture_default_str();
   app->add_flag("--json", options->json, "A JSON object");
   add_weight_options(app, "--", &options->weights);
+  add_priority_option(app, &options->machine);
   add_machine_options(app, &options->machine);
   return [app, options] { return run(*app, *options); };
 }

@@ -119,6 +119,7 @@ Run add_parity(CLI::App* app) {
       ->capture_default_str();
   app->add_flag("--json", options->json, "A JSON object");
   add_weight_options(app, "--", &options->weights);
+  add_priority_option(app, &options->machine);
   add_machine_options(app, &options->machine);
   app->footer(app->get_footer() + "\nHere --weights keep, --precision fp32 and --priority fidelity are the defaults.");
   return [options] { return run(*options); };

@@ -153,6 +153,7 @@ void add_common(CLI::App* app, Options* options) {
       ->check(whole(2, int64_t{1} << 40))
       ->type_name("N");
   app->add_flag("--json", options->json, "A JSON object");
+  add_priority_option(app, &options->machine);
   add_machine_options(app, &options->machine);
 }
 

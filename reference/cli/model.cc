@@ -108,27 +108,27 @@ void Model::check_ids(const std::vector<int32_t>& ids) const {
 }
 
 PackOptions resolve_pack(const WeightOptions& weights, const MachineOptions& machine, std::string* reason) {
-  PackOptions options;
+  WeightType type = WeightType::kKeep;
   if (weights.weights == "auto") {
     omni_machine here = {};
     here.size = sizeof here;
     check(omni_get_machine(&here), "omni_get_machine");
     const WeightPath path = choose_weight_path(here, machine.priority == "fidelity" ? Priority::kFidelity : Priority::kSpeed);
-    options.weights = path.type;
+    type = path.type;
     *reason = path.reason;
   } else {
-    options.weights = *parse_weight_type(weights.weights);
+    type = *parse_weight_type(weights.weights);
     *reason = "as asked";
   }
-  options.group = weights.group.value_or(options.weights == WeightType::kW8A8 ? 0 : options.group);
+  return pack_options(weights, type);
+}
+
+PackOptions pack_options(const WeightOptions& weights, WeightType type) {
+  PackOptions options;
+  options.weights = type;
+  options.group = weights.group.value_or(default_group(type));
   options.symmetric = weights.symmetric;
-  if (weights.head != "auto") {
-    options.head = *parse_head_type(weights.head);
-  } else if (options.weights == WeightType::kKeep) {
-    options.head = HeadType::kKeep;
-  } else {
-    options.head = options.weights == WeightType::kBf16 ? HeadType::kBf16 : HeadType::kW8;
-  }
+  options.head = weights.head == "auto" ? default_head(type) : *parse_head_type(weights.head);
   options.quantiser = weights.quantiser == "nearest" ? Quantiser::kNearest : Quantiser::kSearch;
   options.keep = weights.keep;
   return options;

@@ -82,6 +82,8 @@ class Model {
 
 // Weights a source directory should be packed with, and why. Throws Failure when the machine cannot be asked.
 PackOptions resolve_pack(const WeightOptions& weights, const MachineOptions& machine, std::string* reason);
+// The rest of them when the form of the layers is known.
+PackOptions pack_options(const WeightOptions& weights, WeightType type);
 
 class SparkModel : public TokenModel {
  public:

@@ -117,13 +117,16 @@ void add_weight_options(CLI::App* app, const std::string& prefix, WeightOptions*
       ->type_name("TYPE");
 }
 
+void add_priority_option(CLI::App* app, MachineOptions* options) {
+  app->add_option("--priority", options->priority, "speed, or fidelity: 16-bit activations even where 8-bit ones are faster")
+      ->check(one_of({"speed", "fidelity"}))
+      ->type_name("NAME");
+}
+
 void add_machine_options(CLI::App* app, MachineOptions* options) {
   app->add_option("--threads", options->threads, "Threads (what affinity, quota and performance cores allow)")
       ->check(whole(1, 1024))
       ->type_name("N");
-  app->add_option("--priority", options->priority, "speed, or fidelity: 16-bit activations even where 8-bit ones are faster")
-      ->check(one_of({"speed", "fidelity"}))
-      ->type_name("NAME");
   app->add_option("--profile", options->profile, "Choose as the machine in FILE would, written by omni-probe --json")
       ->type_name("FILE");
   app->add_option("--weights-memory", options->weights_memory, "A packed model's weights: mapped (the file) or huge (2 MiB pages)")

@@ -53,6 +53,8 @@ struct SamplingFlags {
 
 // `prefix` is "--" or "--a-".
 void add_weight_options(CLI::App* app, const std::string& prefix, WeightOptions* options);
+// What `--weights auto` goes by; for programs whose choice depends on the machine.
+void add_priority_option(CLI::App* app, MachineOptions* options);
 void add_machine_options(CLI::App* app, MachineOptions* options);
 void add_sampling_options(CLI::App* app, SamplingFlags* flags);
 

@@ -68,6 +68,22 @@ WeightType choose_predictor(WeightType talker) {
   return narrow ? WeightType::kW8A8 : talker;
 }
 
+HeadType default_head(WeightType layers) {
+  if (layers == WeightType::kKeep) return HeadType::kKeep;
+  return layers == WeightType::kBf16 ? HeadType::kBf16 : HeadType::kW8;
+}
+
+int64_t default_group(WeightType layers) { return layers == WeightType::kW8A8 ? 0 : 128; }
+
+SpeechOptions speech_options(const SpeechWishes& wishes, WeightType talker) {
+  const WeightType predictor = wishes.predictor.value_or(choose_predictor(talker));
+  return {.predictor = predictor,
+          .predictor_group = wishes.group.value_or(default_group(predictor)),
+          .predictor_head = wishes.predictor_head ? wishes.predictor_head : wishes.head.value_or(default_head(predictor)),
+          .codec = wishes.codec,
+          .encoders = wishes.encoders};
+}
+
 std::string_view weight_type_name(WeightType type) { return name_of(kWeights, type); }
 std::optional<WeightType> parse_weight_type(std::string_view name) { return value_of<WeightType>(kWeights, name); }
 std::string_view head_type_name(HeadType type) { return name_of(kHeads, type); }

@@ -29,6 +29,21 @@ WeightPath choose_speech_path();
 // cost it sixty times the divergence of eight.
 WeightType choose_predictor(WeightType talker);
 
+// Of a head where nothing was asked for: 8 bits behind quantised layers; whoever keeps the layers wants the head as it is, too.
+HeadType default_head(WeightType layers);
+// Inputs that share a scale where nothing was asked for: 128 of 4-bit weights, all of a row of 8-bit ones.
+int64_t default_group(WeightType layers);
+
+// What was asked for of the parts of a speech model beside its talker; the rest follows from the talker's form.
+struct SpeechWishes {
+  std::optional<WeightType> predictor = {};
+  std::optional<HeadType> head = {}, predictor_head = {};  // the predictor's heads are as the talker's unless they were asked for
+  std::optional<int64_t> group = {};
+  CodecType codec = CodecType::kFp32;
+  bool encoders = true;
+};
+SpeechOptions speech_options(const SpeechWishes& wishes, WeightType talker);
+
 // "keep", "bf16", "w8a8", "w4a8", "w4a16".
 std::string_view weight_type_name(WeightType type);
 std::optional<WeightType> parse_weight_type(std::string_view name);

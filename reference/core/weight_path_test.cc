@@ -62,6 +62,31 @@ TEST(WeightPath, SpeechHasEightBitsUnlessAsked) {
   for (const WeightType type : {WeightType::kW8A8, WeightType::kBf16, WeightType::kKeep}) EXPECT_EQ(choose_predictor(type), type);
 }
 
+TEST(WeightPath, PartsOfASpeechModelFollowItsTalker) {
+  const SpeechOptions narrow = speech_options({}, WeightType::kW4A8);
+  EXPECT_EQ(narrow.predictor, WeightType::kW8A8);
+  EXPECT_EQ(narrow.predictor_group, 0);
+  EXPECT_EQ(narrow.predictor_head, HeadType::kW8);
+  EXPECT_EQ(speech_options({}, WeightType::kKeep).predictor_head, HeadType::kKeep);
+  // What was asked for stands; the predictor's heads go by its own option, then by the talker's, then by its layers.
+  const SpeechOptions asked = speech_options({.predictor = WeightType::kW4A16, .group = 32}, WeightType::kBf16);
+  EXPECT_EQ(asked.predictor, WeightType::kW4A16);
+  EXPECT_EQ(asked.predictor_group, 32);
+  EXPECT_EQ(asked.predictor_head, HeadType::kW8);
+  EXPECT_EQ(speech_options({.head = HeadType::kW4}, WeightType::kBf16).predictor_head, HeadType::kW4);
+  EXPECT_EQ(speech_options({.head = HeadType::kW4, .predictor_head = HeadType::kBf16}, WeightType::kW8A8).predictor_head,
+            HeadType::kBf16);
+}
+
+TEST(WeightPath, DefaultsOfHeadsAndGroups) {
+  EXPECT_EQ(default_head(WeightType::kBf16), HeadType::kBf16);
+  EXPECT_EQ(default_head(WeightType::kKeep), HeadType::kKeep);
+  for (const WeightType type : {WeightType::kW8A8, WeightType::kW4A8, WeightType::kW4A16})
+    EXPECT_EQ(default_head(type), HeadType::kW8);
+  EXPECT_EQ(default_group(WeightType::kW8A8), 0);
+  EXPECT_EQ(default_group(WeightType::kW4A16), 128);
+}
+
 TEST(WeightPath, NamesGoBothWays) {
   for (const char* name : {"keep", "bf16", "w8a8", "w4a8", "w4a16"}) {
     ASSERT_TRUE(parse_weight_type(name)) << name;

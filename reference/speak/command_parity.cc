@@ -101,7 +101,6 @@ Run add_parity(CLI::App* app) {
   options->weights.common.weights = "keep";
   options->weights.common.precision = "fp32";
   options->weights.common.kv = "fp32";
-  options->machine.priority = "fidelity";
   options->machine.quiet = true;
   app->add_option("MODEL", options->model, "A directory as published, or a packed one")->required();
   app->add_option("GOLDEN", options->golden, "A safetensors file of one request: ids, rows, logits, codes, samples")->required();
@@ -116,7 +115,7 @@ Run add_parity(CLI::App* app) {
   app->add_flag("--json", options->json, "A JSON object");
   add_weight_options(app, "--", &options->weights);
   cli::add_machine_options(app, &options->machine);
-  app->footer(app->get_footer() + "\nHere --weights keep, --precision fp32, --kv fp32 and --priority fidelity are the defaults.");
+  app->footer(app->get_footer() + "\nHere --weights keep, --precision fp32 and --kv fp32 are the defaults.");
   return [options] { return run(*options); };
 }
 

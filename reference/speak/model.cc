@@ -37,22 +37,24 @@ std::string layouts_of(const ModelWeights& weights) {
                      words("talker.code_predictor.lm_head.0"), words("decoder.decoder.0.conv"));
 }
 
-// The predictor's heads are as the talker's unless its layers are asked for in another form.
-HeadType predictor_head(const WeightOptions& weights, const PackOptions& pack) {
-  if (!weights.predictor_head.empty() && weights.predictor_head != "auto") return *parse_head_type(weights.predictor_head);
-  if (weights.predictor.empty() || weights.common.head != "auto") return pack.head;
-  if (weights.predictor == "keep") return HeadType::kKeep;
-  return weights.predictor == "bf16" ? HeadType::kBf16 : HeadType::kW8;
+std::optional<HeadType> asked_head(const std::string& name) {
+  return name.empty() || name == "auto" ? std::nullopt : parse_head_type(name);
 }
 
-PackOptions resolve_pack(const WeightOptions& weights, const cli::MachineOptions& machine, bool encoders, std::string* reason) {
-  PackOptions pack = cli::resolve_pack(weights.common, machine, reason);
-  pack.speech.predictor = weights.predictor.empty() ? pack.weights : *parse_weight_type(weights.predictor);
-  pack.speech.predictor_group =
-      weights.common.group.value_or(*pack.speech.predictor == WeightType::kW8A8 ? 0 : PackOptions{}.group);
-  pack.speech.predictor_head = predictor_head(weights, pack);
-  pack.speech.codec = weights.codec == "bf16" ? CodecType::kBf16 : CodecType::kFp32;
-  pack.speech.encoders = encoders;
+// As omni-pack would pack it with the same options: a source directory speaks the samples of its packed form.
+PackOptions resolve_pack(const WeightOptions& weights, bool encoders, std::string* reason) {
+  const WeightPath path =
+      weights.common.weights == "auto" ? choose_speech_path() : WeightPath{*parse_weight_type(weights.common.weights), "as asked"};
+  *reason = path.reason;
+  SpeechWishes wishes;
+  if (!weights.predictor.empty()) wishes.predictor = parse_weight_type(weights.predictor);
+  wishes.head = asked_head(weights.common.head);
+  wishes.predictor_head = asked_head(weights.predictor_head);
+  wishes.group = weights.common.group;
+  wishes.codec = weights.codec == "bf16" ? CodecType::kBf16 : CodecType::kFp32;
+  wishes.encoders = encoders;
+  PackOptions pack = cli::pack_options(weights.common, path.type);
+  pack.speech = speech_options(wishes, path.type);
   return pack;
 }
 
@@ -129,9 +131,9 @@ void Model::check_speaker(const std::string& name) const {
                 fmt::format("--speaker \"{}\": is unknown; there are {}", name, fmt::join(std::views::keys(speakers), ", ")));
 }
 
-void Model::pack(const WeightOptions& weights, const cli::MachineOptions& machine, bool encoders) {
+void Model::pack(const WeightOptions& weights, bool encoders) {
   std::string reason;
-  const PackOptions options = resolve_pack(weights, machine, encoders, &reason);
+  const PackOptions options = resolve_pack(weights, encoders, &reason);
   cli::ProgressLine progress("packing");
   PackResult result;
   const Checkpoint checkpoint = Checkpoint::open(path_);
@@ -148,7 +150,7 @@ void Model::load(const WeightOptions& weights, const cli::MachineOptions& machin
   const Clock::time_point start = Clock::now();
   guarded(Exit::kModel, [&] {
     if (!is_packed(path_)) {
-      pack(weights, machine, encoders);
+      pack(weights, encoders);
       return;
     }
     refuse_pack_options(path_, weights);

@@ -59,7 +59,7 @@ class Model {
   tts::CodecDecoder codec(const WeightOptions& weights) const;
 
  private:
-  void pack(const WeightOptions& weights, const cli::MachineOptions& machine, bool encoders);
+  void pack(const WeightOptions& weights, bool encoders);
 
   std::filesystem::path path_;
   tts::Config config_;

@@ -14,14 +14,18 @@ void add_weight_options(CLI::App* app, const std::string& prefix, WeightOptions*
   const std::vector<std::string> heads = {"auto", "w8", "w4", "bf16", "keep"}, forms = {"w4a16", "w4a8", "w8a8", "bf16", "keep"};
   const auto add = [&](const char* name, auto& target, const char* help) { return app->add_option(prefix + name, target, help); };
   add("weights", common->weights,
-      "Form of a source directory's talker: auto (by this machine), w4a16, w4a8, w8a8, bf16, keep (its own precision)")
+      "Form of a source directory's talker: auto (w8a8), w4a16, w4a8, w8a8, bf16, keep (its own precision)")
       ->check(cli::one_of({"auto", "w4a16", "w4a8", "w8a8", "bf16", "keep"}))
       ->type_name("FORM");
   add("head", common->head, "Form of its head: auto (w8; with bf16 and keep as those), w8, w4, bf16, keep")
       ->check(cli::one_of(heads))
       ->type_name("FORM");
-  add("predictor", options->predictor, "Form of the code predictor (as --weights)")->check(cli::one_of(forms))->type_name("FORM");
-  add("predictor-head", options->predictor_head, "Form of its heads (as --head)")->check(cli::one_of(heads))->type_name("FORM");
+  add("predictor", options->predictor, "Form of the code predictor (as --weights, but 8 bits at least)")
+      ->check(cli::one_of(forms))
+      ->type_name("FORM");
+  add("predictor-head", options->predictor_head, "Form of its heads (as --head, else by its layers)")
+      ->check(cli::one_of(heads))
+      ->type_name("FORM");
   add("codec", options->codec, "Form of the codec's decoder: fp32 or bf16 (fp32)")
       ->check(cli::one_of({"fp32", "bf16"}))
       ->type_name("FORM");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // omni-speak from outside: text in, sound out, limits, seeds, streams, signals and pipes.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -53,6 +54,27 @@ TEST_F(Program, ShortTextsHaveALimitOfTheirOwn) {
     }
   }
   EXPECT_EQ(json_of({"1", "--max-frames", "70", "--greedy"}, 9)["frames"], 70);  // beyond the 50 of its text
+}
+
+// A directory as published, packed at every start, and what omni-pack makes of it: the same defaults, the same samples.
+TEST_F(Program, ASourceSpeaksAsItsPackedForm) {
+  for (const Arguments& form :
+       std::vector<Arguments>{{}, {"--weights", "w4a16", "--group", "32"}, {"--codec", "bf16", "--head", "w4"}}) {
+    Arguments pack = {OMNI_PACK, base_model(), path("packed"), "--quiet", "--force"};
+    pack.insert(pack.end(), form.begin(), form.end());
+    const Outcome packed = run({pack, {}, nullptr});
+    ASSERT_EQ(packed.exit_code, 0) << packed.err;
+    const Arguments say = {kSentence, "--max-frames", "4", "--seed", "5", "--stream", "--stream-format", "raw", "-q"};
+    Arguments source = {base_model()}, target = {path("packed")};
+    source.insert(source.end(), form.begin(), form.end());
+    source.insert(source.end(), say.begin(), say.end());
+    target.insert(target.end(), say.begin(), say.end());
+    const Outcome as_source = run(program(source)), as_packed = run(program(target));
+    EXPECT_EQ(as_source.exit_code, 9) << as_source.err;
+    EXPECT_EQ(as_packed.exit_code, 9) << as_packed.err;
+    EXPECT_EQ(as_source.out.size(), 4U * 1920U * 2U);
+    EXPECT_EQ(as_source.out, as_packed.out) << fmt::format("{}", fmt::join(form, " "));
+  }
 }
 
 // AC-062: one seed, the same bytes, as a flag and from a file.

@@ -13,15 +13,6 @@ namespace {
 
 using ref::HeadType;
 using ref::Quantiser;
-using ref::WeightType;
-
-// Whoever keeps the layers wants the head as it is, too.
-HeadType default_head(WeightType weights) {
-  if (weights == WeightType::kKeep) return HeadType::kKeep;
-  return weights == WeightType::kBf16 ? HeadType::kBf16 : HeadType::kW8;
-}
-
-int64_t default_group(WeightType weights) { return weights == WeightType::kW8A8 ? 0 : 128; }
 
 void check_text_only(const Options& options) {
   const std::pair<const char*, bool> given[] = {{"--predictor", !options.predictor.empty()},
@@ -33,18 +24,17 @@ void check_text_only(const Options& options) {
   }
 }
 
-ref::SpeechOptions speech_options(const Options& options, const ref::PackOptions& pack) {
-  ref::SpeechOptions speech;
-  speech.predictor = options.predictor.empty() ? ref::choose_predictor(pack.weights) : *ref::parse_weight_type(options.predictor);
-  speech.predictor_group = options.group.value_or(default_group(*speech.predictor));
-  if (!options.predictor_head.empty()) {
-    speech.predictor_head = ref::parse_head_type(options.predictor_head);
-  } else {
-    speech.predictor_head = options.head.empty() ? default_head(*speech.predictor) : pack.head;
-  }
-  speech.codec = options.codec == "bf16" ? ref::CodecType::kBf16 : ref::CodecType::kFp32;
-  speech.encoders = !options.no_encoders;
-  return speech;
+std::optional<HeadType> asked_head(const std::string& name) { return name.empty() ? std::nullopt : ref::parse_head_type(name); }
+
+ref::SpeechWishes speech_wishes(const Options& options) {
+  ref::SpeechWishes wishes;
+  if (!options.predictor.empty()) wishes.predictor = ref::parse_weight_type(options.predictor);
+  wishes.head = asked_head(options.head);
+  wishes.predictor_head = asked_head(options.predictor_head);
+  wishes.group = options.group;
+  wishes.codec = options.codec == "bf16" ? ref::CodecType::kBf16 : ref::CodecType::kFp32;
+  wishes.encoders = !options.no_encoders;
+  return wishes;
 }
 
 }  // namespace
@@ -80,7 +70,7 @@ void add_options(CLI::App& app, Options& options) {
                  "Form of the code predictor's layers; by default as --weights, but 8 bits at least")
       ->group(speech)
       ->check(CLI::IsMember({"w4a16", "w4a8", "w8a8", "bf16", "keep"}));
-  app.add_option("--predictor-head", options.predictor_head, "Form of its output heads; by default as --head")
+  app.add_option("--predictor-head", options.predictor_head, "Form of its output heads; by default as --head, else by its layers")
       ->group(speech)
       ->check(CLI::IsMember({"bf16", "w8", "w4", "keep"}));
   app.add_option("--codec", options.codec, "Form of the codec's decoder: fp32 (the default), or bf16")
@@ -148,9 +138,9 @@ ref::PackOptions pack_options(const Options& options, bool speech, std::string* 
   } else {
     pack.weights = *ref::parse_weight_type(options.weights);
   }
-  pack.group = options.group.value_or(default_group(pack.weights));
+  pack.group = options.group.value_or(ref::default_group(pack.weights));
   pack.symmetric = options.symmetric;
-  pack.head = options.head.empty() ? default_head(pack.weights) : *ref::parse_head_type(options.head);
+  pack.head = asked_head(options.head).value_or(ref::default_head(pack.weights));
   const std::map<std::string, Quantiser> quantisers = {
       {"nearest", Quantiser::kNearest}, {"search", Quantiser::kSearch}, {"gptq", Quantiser::kGptq}};
   pack.quantiser = quantisers.at(options.quantiser);
@@ -158,7 +148,7 @@ ref::PackOptions pack_options(const Options& options, bool speech, std::string* 
   pack.fp32_scales = options.scales == "fp32";
   pack.keep = options.keep;
   pack.strict = options.strict;
-  if (speech) pack.speech = speech_options(options, pack);
+  if (speech) pack.speech = ref::speech_options(speech_wishes(options), pack.weights);
   return pack;
 }
 
