@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reader of safetensors files: 8 bytes of little-endian header length, a JSON header, then the data. For programs and tests. Users
-// feed it files, so everything in them is checked: lengths, offsets, overflow, shapes against sizes, duplicate names.
+// A reader of safetensors files: 8 bytes of little-endian header length, a JSON header, then the data. For programs and tests.
+// Users feed it files, so everything in them is checked: lengths, offsets, overflow, shapes against sizes, duplicate names.
 #pragma once
 
 #include <cstddef>
