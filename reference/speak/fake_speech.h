@@ -72,9 +72,13 @@ class FakeDecoder : public SampleDecoder {
       out[0] = value_of(frames[i][0], frames[i][1]);
     }
   }
+  void pass(std::span<const tts::Frame> frames) override {
+    passes.push_back(static_cast<int64_t>(frames.size()));
+    position_ += static_cast<int64_t>(frames.size());
+  }
   static float value_of(int64_t piece, int64_t frame) { return static_cast<float>(piece) + static_cast<float>(frame) / 65536.0F; }
 
-  std::vector<int64_t> calls;  // frames of each
+  std::vector<int64_t> calls, passes;  // frames of each
   int64_t throw_at_call = -1;
 
  private:

@@ -60,6 +60,7 @@ class CodecSamples : public SampleDecoder {
  public:
   explicit CodecSamples(tts::CodecDecoder* codec) : codec_(*codec) { codec_.reset(); }
   void decode(std::span<const tts::Frame> frames, std::span<float> samples) override { codec_.decode(frames, samples); }
+  void pass(std::span<const tts::Frame> frames) override { codec_.pass(frames); }
 
  private:
   tts::CodecDecoder& codec_;

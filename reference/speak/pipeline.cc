@@ -122,12 +122,11 @@ class Speaker {
   // What comes before all that is heard, some frames at a time.
   void take_prefix(const std::vector<tts::Frame>& frames) {
     const Clock::time_point begin = Clock::now();
-    constexpr size_t kStep = 4;
+    // All but the last few frames cost little, so that Ctrl-C waits for no more than a fraction of a second.
+    constexpr size_t kStep = 250;
     for (size_t at = 0; at < frames.size(); at += kStep) {
       look();
-      const std::span<const tts::Frame> some = std::span(frames).subspan(at, std::min(kStep, frames.size() - at));
-      samples_.resize(some.size() * tts::kFrameSamples);
-      decoder_.decode(some, samples_);
+      decoder_.pass(std::span(frames).subspan(at, std::min(kStep, frames.size() - at)));
     }
     times_.prefix = seconds_since(begin);
   }

@@ -33,12 +33,13 @@ class SampleDecoder {
  public:
   virtual ~SampleDecoder() = default;
   virtual void decode(std::span<const tts::Frame> frames, std::span<float> samples) = 0;
+  virtual void pass(std::span<const tts::Frame> frames) = 0;  // frames of the stream that nobody hears
 };
 
 struct PipelineOptions {
   std::vector<int64_t> budgets;                               // frames of each piece at most
   int64_t most_frames = std::numeric_limits<int64_t>::max();  // of all together
-  std::vector<tts::Frame> prefix;                             // decoded first and never heard: the reference of a clone
+  std::vector<tts::Frame> prefix;                             // of the stream, first, and never heard: the reference of a clone
   ChunkSchedule schedule = ChunkSchedule::parse(ChunkSchedule::kRamp);
   size_t queue = 32;    // frames that may be ahead of the decoder
   bool overlap = true;  // else the calling thread does all, in turns
@@ -62,7 +63,7 @@ struct PieceOutcome {
 // Seconds, sums over a run.
 struct SpeechTimes {
   double prefill = 0, talker = 0, predictor = 0, sampling = 0, decode = 0, write = 0;
-  double prefix = 0;                          // decoding what is not heard
+  double prefix = 0;                          // frames that are not heard
   double maker_waits = 0, decoder_waits = 0;  // of each thread for the other
   std::array<double, tts::kCodebooks - 1> substep = {};
   double first_prompt = 0;  // from the start until the first piece was read

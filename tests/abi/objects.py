@@ -48,7 +48,7 @@ def vex_instructions(objdump, path):
 
 def split_objects(arguments):
     leaf_suffixes = tuple(f"/{source}.o" for source in read_lines(arguments.leaf_sources))
-    objects = read_lines(arguments.objects)
+    objects = [path for path in read_lines(arguments.objects) if not path.endswith(".gch")]  # precompiled headers hold no code
     # bench/CMakeFiles/target.dir/arms/x.cc.o is the object of bench/arms/x.cc
     leaves = [path for path in objects if re.sub(r"CMakeFiles/[^/]+\.dir/(\./)?", "", path).endswith(leaf_suffixes)]
     if len(leaves) != len(leaf_suffixes):

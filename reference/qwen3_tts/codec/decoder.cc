@@ -59,6 +59,13 @@ struct CodecDecoder::State {
   void place(Placement* placement);
   void reset();
   void run(std::span<const Frame> frames, float* samples, Observer* observer);
+  struct Latent {
+    int64_t rows, position;
+  };
+  // Codes to the rows that the waveform's first convolution reads, which are its input's fresh ones.
+  Latent run_latent(std::span<const Frame> frames, Observer* observer);
+  void check_stream(std::span<const Frame> frames) const;
+  int64_t lookback_frames() const;
   float* run_blocks(size_t block, const Rows2d& x, int64_t rows, int64_t position, float* samples, Observer* observer);
   void run_output(const Rows2d& x, uint32_t rows, int64_t position, float* samples, Observer* observer);
   void make_blocks(const ModelContext& context);
@@ -167,7 +174,7 @@ void CodecDecoder::State::reset() {
   position = 0;
 }
 
-void CodecDecoder::State::run(std::span<const Frame> frames, float* samples, Observer* observer) {
+CodecDecoder::State::Latent CodecDecoder::State::run_latent(std::span<const Frame> frames, Observer* observer) {
   const auto count = static_cast<uint32_t>(frames.size());
   clock.start();
   quantiser->run(frames, position, &clock, observer);
@@ -189,12 +196,33 @@ void CodecDecoder::State::run(std::span<const Frame> frames, float* samples, Obs
   }
 
   cast_rows(x, rows, in_conv_input.fresh());
+  position += count;
+  return {rows, at};
+}
+
+void CodecDecoder::State::run(std::span<const Frame> frames, float* samples, Observer* observer) {
+  const auto [rows, at] = run_latent(frames, observer);
   in_conv->run(static_cast<uint32_t>(rows), in_conv_input.first(), config.latent, in_conv_output.at(0), config.width);
   in_conv_input.advance(rows);
   observe_rows(observer, "dec_in_conv", at, rows, config.width, in_conv_output);
   clock.lap(in_conv_lap);
   run_blocks(0, in_conv_output, rows, at, samples, observer);
-  position += count;
+}
+
+// Whatever the blocks' histories held, after so many frames they hold what they would have held.
+int64_t CodecDecoder::State::lookback_frames() const {
+  int64_t rows = out_conv_input.history();
+  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) rows = block->looks_back(rows);
+  const int64_t of_frame = product(config.upsampling_ratios);
+  return (rows + of_frame - 1) / of_frame;
+}
+
+void CodecDecoder::State::check_stream(std::span<const Frame> frames) const {
+  check_codes(frames, config.codebook_size, position);
+  if (static_cast<int64_t>(frames.size()) > OMNI_ROPE_MOST_POSITIONS - position) {
+    throw Error("codec: a stream of " + std::to_string(position) + " frames and " + std::to_string(frames.size()) +
+                " more, the most is " + std::to_string(OMNI_ROPE_MOST_POSITIONS));
+  }
 }
 
 // Returns where the samples of the next rows go.
@@ -248,16 +276,27 @@ void CodecDecoder::decode(std::span<const Frame> frames, std::span<float> sample
     throw Error("codec: room for " + std::to_string(samples.size()) + " samples, not for " + std::to_string(count) + " frames of " +
                 std::to_string(kFrameSamples));
   }
-  check_codes(frames, state.config.codebook_size, state.position);
-  if (count > OMNI_ROPE_MOST_POSITIONS - state.position) {
-    throw Error("codec: a stream of " + std::to_string(state.position) + " frames and " + std::to_string(count) +
-                " more, the most is " + std::to_string(OMNI_ROPE_MOST_POSITIONS));
-  }
+  state.check_stream(frames);
   for (int64_t done = 0; done < count;) {
     const int64_t n = std::min(state.max_frames, count - done);
     state.run(frames.subspan(static_cast<size_t>(done), static_cast<size_t>(n)), samples.data() + done * kFrameSamples, observer);
     done += n;
   }
+}
+
+void CodecDecoder::pass(std::span<const Frame> frames) {
+  State& state = *state_;
+  state.check_stream(frames);
+  const auto lookback = static_cast<size_t>(state.lookback_frames());
+  const size_t silent = frames.size() - std::min(frames.size(), lookback);
+  for (size_t done = 0; done < silent;) {
+    const size_t n = std::min(static_cast<size_t>(state.max_frames), silent - done);
+    const State::Latent latent = state.run_latent(frames.subspan(done, n), nullptr);
+    state.in_conv_input.advance(latent.rows);
+    done += n;
+  }
+  std::vector<float> unheard((frames.size() - silent) * kFrameSamples);
+  decode(frames.subspan(silent), unheard);
 }
 
 uint64_t CodecDecoder::weight_bytes() const {

@@ -38,6 +38,10 @@ class CodecDecoder {
   // stages by the names of the goldens ("rvq", "pre_conv", ... rows of time), "wav_unclamped" included.
   void decode(std::span<const Frame> frames, std::span<float> samples, Observer* observer = nullptr);
 
+  // As decode(), without samples, of what nobody hears: the reference of a clone. What follows has the same bits. Far less work:
+  // the waveform's convolutions look back over a few frames, and earlier ones end at their input.
+  void pass(std::span<const Frame> frames);
+
   uint64_t weight_bytes() const;
   // What a stream keeps between calls: rows before each convolution, keys and values in each layer's window.
   uint64_t state_bytes() const;

@@ -46,6 +46,7 @@ TEST(CodecDecoderCalls, RefuseCodesThatAreNoneAndDecodeNothing) {  // AC-066
     const std::string error = error_of([&] { decoder.decode(wrong, out); });
     EXPECT_NE(error.find("frame 2, codebook 7: id " + std::to_string(id) + " is outside of 0..63"), std::string::npos) << error;
     EXPECT_EQ(out, untouched);
+    EXPECT_EQ(error_of([&] { decoder.pass(wrong); }), error);
     EXPECT_EQ(decoder.position(), 1);
   }
   const std::vector<float> rest = test::decode_in(&decoder, {frames[1], frames[2], frames[3]}, {3});

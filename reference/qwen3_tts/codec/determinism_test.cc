@@ -60,6 +60,29 @@ class CodecBits : public testing::TestWithParam<Form> {
   std::vector<float> expected_;
 };
 
+// What is passed over costs no samples and changes none: passes of every length around what the convolutions look back over, at the
+// start of a stream and within.
+TEST_P(CodecBits, BehindWhatIsPassedOver) {
+  const auto rest_after = [&](CodecDecoder* decoder, size_t begin) {
+    std::vector<float> rest((kFrames - begin) * kFrameSamples);
+    decoder->decode(std::span(frames_).subspan(begin), rest);
+    return rest;
+  };
+  for (const size_t first : {0, 3}) {
+    for (const size_t passed : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 40, 75}) {
+      CodecDecoder decoder(weights_, options_);
+      std::vector<float> heard(first * kFrameSamples);
+      decoder.decode(std::span(frames_).first(first), heard);
+      decoder.pass(std::span(frames_).subspan(first, passed));
+      EXPECT_EQ(decoder.position(), static_cast<int64_t>(first + passed));
+      const std::vector<float> rest = rest_after(&decoder, first + passed);
+      EXPECT_TRUE(
+          test::same_samples(rest, std::vector<float>(expected_.end() - static_cast<int64_t>(rest.size()), expected_.end())))
+          << passed << " frames after " << first;
+    }
+  }
+}
+
 TEST_P(CodecBits, OverTime) {
   double power = 0;
   for (const float sample : expected_) {

@@ -48,6 +48,7 @@ class HistoryRows {
 
   omni_dtype type() const { return type_; }
   int64_t columns() const { return columns_; }
+  int64_t history() const { return history_; }
   // Of the history: what a stream has to keep.
   size_t bytes() const { return static_cast<size_t>(history_ * columns_ * element_bytes(type_)); }
 

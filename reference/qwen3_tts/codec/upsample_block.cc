@@ -95,6 +95,11 @@ void UpsampleBlock::run(const Rows2d& x, uint32_t rows, int64_t position, const 
   }
 }
 
+int64_t UpsampleBlock::looks_back(int64_t outputs) const {
+  for (const ResidualUnit& unit : units_) outputs += unit.history();
+  return (outputs + shape_.rate - 1) / shape_.rate + input_.history();
+}
+
 size_t UpsampleBlock::state_bytes() const {
   size_t bytes = input_.bytes();
   for (const ResidualUnit& unit : units_) bytes += unit.state_bytes();

@@ -23,6 +23,7 @@ class ResidualUnit {
 
   void place(Placement* placement) { input_.place(placement, most_rows_); }
   void reset() const { input_.reset(); }
+  int64_t history() const { return input_.history(); }
   // x in place. `laps`: stages of snake, wide convolution, narrow convolution, history.
   struct Laps {
     size_t snake, wide, narrow, history;
@@ -55,6 +56,8 @@ class UpsampleBlock {
   void run(const Rows2d& x, uint32_t rows, int64_t position, const BlockScratch& scratch, StageClock* clock,
            Observer* observer) const;
   const Rows2d& output() const { return output_; }
+  // Rows of input before a row whose outputs all have `outputs` rows before them that are right.
+  int64_t looks_back(int64_t outputs) const;
 
   const Shape& shape() const { return shape_; }
   // Elements of what the block needs of each part of the scratch.
